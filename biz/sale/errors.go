@@ -1,0 +1,40 @@
+package sale
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of the domain. Adapters return them, wrapped or bare; callers test with errors.Is.
+var (
+	ErrNotFound     = errors.New("not found")
+	ErrExists       = errors.New("exists already")
+	ErrConflict     = errors.New("changed by somebody else in the meantime")
+	ErrKeyReused    = errors.New("the Idempotency-Key was used for another request")
+	ErrQueueFull    = errors.New("queue full")
+	ErrShuttingDown = errors.New("shutting down")
+	// ErrNotSent says that the request never left this process: nothing was taken.
+	ErrNotSent = errors.New("given up before it was sent")
+)
+
+// InputError names the input that is wrong and what is allowed instead.
+type InputError struct {
+	Field  string // name as the caller wrote it: a JSON field, a header, a query parameter
+	Detail string // what is allowed
+}
+
+func (e *InputError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Detail) }
+
+// BadInput returns an *InputError.
+func BadInput(field, detail string) error { return &InputError{Field: field, Detail: detail} }
+
+// StateError refuses an operator's move, with the state that stood in the way.
+type StateError struct {
+	SKU   string
+	State SKUState
+	Want  string // the move that was asked for
+}
+
+func (e *StateError) Error() string {
+	return fmt.Sprintf("sku %s is %s: cannot %s", e.SKU, e.State, e.Want)
+}
