@@ -41,9 +41,8 @@ up() {
   done
   if ((${#started[@]} > 0)); then
     require_free_ports "${started[@]}"
-    mkdir -p "$run"
-    save_ports
     install_missing
+    save_ports
     if [[ -e $run/docker ]]; then
       docker_up
       return
@@ -73,13 +72,13 @@ print_env() {
 }
 
 status() {
-  local server state all=0
+  local server state exit_status=0
   for server in "${servers[@]}"; do
     state=down
-    if "${server}_answers"; then state=up; else all=1; fi
+    if "${server}_answers"; then state=up; else exit_status=1; fi
     printf '%-9s %-5s 127.0.0.1:%s\n' "$server" "$state" "$(main_port "$server")"
   done
-  return "$all"
+  return "$exit_status"
 }
 
 main() {

@@ -1,6 +1,10 @@
 # shellcheck shell=bash
 # Ports, processes and waiting: what the three servers have in common.
-# Sourced by services.sh, which sets $root and $run.
+# Sourced by services.sh, which sets root (the checkout) and run (its .run).
+: "${root:?}" "${run:?}"
+
+# Set by load_ports.
+redis_port='' mysql_port='' amqp_port='' epmd_port='' dist_port=''
 
 servers=(redis mariadb rabbitmq)
 readonly await_seconds=60
@@ -44,8 +48,9 @@ load_ports() {
       recorded=$(sed -n "s/^$setting=//p" "$run/ports")
     fi
     wanted=${!setting:-${recorded:-$default}}
-    [[ $wanted =~ ^[0-9]+$ ]] && ((wanted > 0 && wanted < 65536)) ||
+    if ! [[ $wanted =~ ^[1-9][0-9]{0,4}$ ]] || ((wanted > 65535)); then
       die "$setting=$wanted is not a port (1 to 65535)"
+    fi
     [[ -z $recorded || $recorded == "$wanted" ]] ||
       die "$setting=$wanted, but the servers in .run/ use $recorded: run 'scripts/services.sh down' without it first"
     printf -v "$var" %s "$wanted"
@@ -54,6 +59,7 @@ load_ports() {
 
 save_ports() {
   local var setting default
+  mkdir -p "$run"
   while read -r var setting default; do
     echo "$setting=${!var}"
   done < <(port_settings) >"$run/ports"
@@ -106,9 +112,9 @@ require_ports_closed() {
 # a mark in their environment, which children inherit: that finds the Erlang
 # port mapper and helpers too, and never a stranger who reuses a process id.
 our_pids() {
-  local file pid
+  local pid
   grep -lzxF "STOCKADE_RUN_DIR=$run" /proc/[0-9]*/environ 2>/dev/null |
-    while IFS=/ read -r _ _ pid file; do
+    while IFS=/ read -r _ _ pid _; do
       echo "$pid"
     done || true
 }

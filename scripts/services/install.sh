@@ -3,17 +3,18 @@
 # message. The race detector needs gcc and the C library's headers.
 
 readonly policy=/usr/sbin/policy-rc.d
+readonly policy_mark='# written while the test services of stockade are installed'
 readonly apt_lock_seconds=300
 
 missing_servers() {
   command -v redis-server >/dev/null || echo redis-server
-  command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null || echo mariadb-server
+  command -v mariadbd >/dev/null || echo mariadb-server
   [[ -x $rabbitmq_program ]] || echo rabbitmq-server
 }
 
 missing_compiler() {
   command -v gcc >/dev/null || echo gcc
-  [[ -n $(command -v gcc) ]] && gcc -E -include stdlib.h -x c /dev/null >/dev/null 2>&1 || echo libc6-dev
+  gcc -E -include stdlib.h -x c /dev/null >/dev/null 2>&1 || echo libc6-dev
 }
 
 install_missing() {
@@ -27,12 +28,12 @@ install_missing() {
     return
   fi
   ((${#compiler_missing[@]} == 0)) || refuse "${all[@]}"
-  command -v docker >/dev/null && docker info >/dev/null 2>&1 || refuse "${all[@]}"
+  docker info >/dev/null 2>&1 || refuse "${all[@]}"
+  mkdir -p "$run"
   touch "$run/docker"
 }
 
 refuse() {
-  rm -rf "$run"
   die "missing: $*. Install with: sudo apt-get install -y --no-install-recommends $*"
 }
 
@@ -42,6 +43,10 @@ refuse() {
 apt_install() (
   local log=$run/install.log
   say "installing $*"
+  mkdir -p "$run"
+  # One checkout at a time: the policy below belongs to the whole machine.
+  exec 8</var/lib/dpkg
+  flock -w "$lock_seconds" 8 || die "another checkout has been installing for $lock_seconds s"
   export DEBIAN_FRONTEND=noninteractive
   forbid_service_starts
   trap allow_service_starts EXIT
@@ -49,7 +54,7 @@ apt_install() (
   {
     apt-get -q update &&
       apt-get -qy -o "DPkg::Lock::Timeout=$apt_lock_seconds" install --no-install-recommends "$@"
-  } >"$log" 2>&1 </dev/null 9<&- || {
+  } >"$log" 2>&1 </dev/null 8<&- 9<&- || {
     tail -n "$log_tail_lines" "$log" >&2
     die "apt-get could not install: $*"
   }
@@ -57,11 +62,12 @@ apt_install() (
 )
 
 forbid_service_starts() {
-  if [[ -e $policy ]]; then
+  # One of ours is what a killed run left behind, nothing to restore later.
+  if [[ -e $policy ]] && ! grep -qxF "$policy_mark" "$policy"; then
     mv "$policy" "$policy.stockade-saved"
   fi
   # 101: action forbidden by policy.
-  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  printf '#!/bin/sh\n%s\nexit 101\n' "$policy_mark" >"$policy"
   chmod 755 "$policy"
 }
 
