@@ -13,14 +13,26 @@ const (
 	OrderClosed  OrderState = "CLOSED"
 )
 
-// Order is one buyer's order. While it is QUEUED it exists as an outbox row only.
+// Order is one buyer's order. While it is QUEUED it exists as an outbox row only. Its JSON form is the one of the API,
+// of envelopes and of notices.
 type Order struct {
-	ID         OrderID
-	SKU        string
-	Buyer      string
-	Quantity   int64
-	State      OrderState
-	Reason     Reason    // of a CLOSED order
-	AcceptedAt time.Time // when the promise was made, database time
-	ExpiresAt  time.Time // AcceptedAt plus the SKU's payment window, never moved
+	ID         OrderID    `json:"order_id"`
+	SKU        string     `json:"sku"`
+	Buyer      string     `json:"buyer"`
+	Quantity   int64      `json:"quantity"`
+	State      OrderState `json:"state"`
+	Reason     Reason     `json:"reason,omitempty"` // of a CLOSED order
+	AcceptedAt time.Time  `json:"accepted_at"`      // when the promise was made, database time, UTC, whole milliseconds
+	ExpiresAt  time.Time  `json:"expires_at"`       // AcceptedAt plus the SKU's payment window, never moved
 }
+
+// Notice is news about orders for other systems. It is written in the transaction that made the news and deleted once
+// the broker has it, so it arrives at least once.
+type Notice struct {
+	Seq    int64
+	Topic  string // routing key, such as TopicCreated
+	Orders []Order
+}
+
+// TopicCreated announces orders whose rows were just written.
+const TopicCreated = "order.created"
