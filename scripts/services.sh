@@ -40,6 +40,8 @@ up() {
     is_running "$server" || started+=("$server")
   done
   if ((${#started[@]} > 0)); then
+    # A broker that crashed leaves its port mapper behind.
+    stop "${started[@]}"
     require_free_ports "${started[@]}"
     install_missing
     save_ports
@@ -59,7 +61,7 @@ down() {
   if [[ -e $run/docker ]]; then
     docker_down
   fi
-  stop_all
+  stop "${servers[@]}"
   require_ports_closed
   rm -rf "$run"
 }

@@ -7,6 +7,7 @@
 redis_port='' mysql_port='' amqp_port='' epmd_port='' dist_port=''
 
 servers=(redis mariadb rabbitmq)
+readonly mark=STOCKADE_TEST_SERVER
 readonly await_seconds=60
 readonly stop_seconds=20
 readonly probe_seconds=2
@@ -108,12 +109,15 @@ require_ports_closed() {
   done
 }
 
-# our_pids prints every process that was started for this checkout. They carry
-# a mark in their environment, which children inherit: that finds the Erlang
-# port mapper and helpers too, and never a stranger who reuses a process id.
-our_pids() {
-  local pid
-  grep -lzxF "STOCKADE_RUN_DIR=$run" /proc/[0-9]*/environ 2>/dev/null |
+# pids_of prints every process that was started for the servers named. They
+# carry a mark in their environment, which children inherit: that finds the
+# Erlang port mapper and helpers too, and never a stranger who reuses an id.
+pids_of() {
+  local server marks=() pid
+  for server in "$@"; do
+    marks+=(-e "$mark=$run/$server")
+  done
+  grep -lzxF "${marks[@]}" /proc/[0-9]*/environ 2>/dev/null |
     while IFS=/ read -r _ _ pid _; do
       echo "$pid"
     done || true
@@ -125,7 +129,7 @@ is_running() {
     "$1_answers"
     return
   fi
-  [[ -r $run/$1/pid ]] && our_pids | grep -x "$(<"$run/$1/pid")" >/dev/null
+  [[ -r $run/$1/pid ]] && pids_of "$1" | grep -x "$(<"$run/$1/pid")" >/dev/null
 }
 
 # is_alive is for a server that this very call started or has seen running.
@@ -135,11 +139,11 @@ is_alive() {
 
 # launch starts a server in a session of its own, so that Ctrl-C in a terminal
 # stops the tests and leaves the servers to down. It goes through this script
-# again because the mark of our_pids only shows once a process is executed.
+# again because the mark of pids_of only shows once a process is executed.
 launch() {
   local server=$1
   mkdir -p "$run/$server"
-  STOCKADE_RUN_DIR=$run setsid "$root/scripts/services.sh" serve "$server" \
+  env "$mark=$run/$server" setsid "$root/scripts/services.sh" serve "$server" \
     >"$run/$server/log" 2>&1 </dev/null 9<&- &
   echo $! >"$run/$server/pid"
 }
@@ -172,23 +176,19 @@ await_all() {
   done
 }
 
-signal_all() {
-  local pids
-  mapfile -t pids < <(our_pids)
-  ((${#pids[@]} > 0)) || return 1
-  # One may end by itself between the listing and the signal.
-  kill "-$1" "${pids[@]}" 2>/dev/null || true
-}
-
-stop_all() {
-  local deadline=$((SECONDS + stop_seconds))
-  signal_all TERM || return 0
-  while [[ -n $(our_pids) ]]; do
-    if ((SECONDS >= deadline)); then
-      warn "not stopped after $stop_seconds s, killing"
-      signal_all KILL || true
-      deadline=$((SECONDS + stop_seconds))
-    fi
+# stop ends the servers named, with their helpers.
+stop() {
+  local pids signal=TERM deadline=$((SECONDS + stop_seconds))
+  mapfile -t pids < <(pids_of "$@")
+  while ((${#pids[@]} > 0)); do
+    # One may end by itself between the listing and the signal.
+    [[ -z $signal ]] || kill "-$signal" "${pids[@]}" 2>/dev/null || true
+    signal=
     sleep 0.1
+    if ((SECONDS >= deadline)); then
+      warn "$* not stopped after $stop_seconds s, killing"
+      signal=KILL deadline=$((SECONDS + stop_seconds))
+    fi
+    mapfile -t pids < <(pids_of "$@")
   done
 }

@@ -4,7 +4,7 @@
 
 redis_serve() {
   # The process title is left alone because writing it would overwrite the
-  # environment in which our_pids looks for its mark.
+  # environment in which pids_of looks for its mark.
   exec redis-server --port "$redis_port" --bind 127.0.0.1 --dir "$run/redis" \
     --save '' --appendonly no --maxmemory-policy noeviction --set-proc-title no
 }
