@@ -9,7 +9,7 @@ redis_port='' mysql_port='' amqp_port='' epmd_port='' dist_port=''
 servers=(redis mariadb rabbitmq)
 readonly mark=STOCKADE_TEST_SERVER
 readonly await_seconds=60
-readonly stop_seconds=20
+readonly stop_seconds=5 # nothing of theirs is kept, so a kill costs nothing
 readonly probe_seconds=2
 readonly lock_seconds=600
 readonly log_tail_lines=30
