@@ -39,6 +39,7 @@ type Admission struct {
 	Verdict  Verdict
 	Token    Token // of Admitted and Known
 	Quantity int64 // of Known: what that take took
+	Decided  bool  // of Known: the share has heard that the take was promised (its order may be closed since)
 	Doubtful bool  // of Empty, AtLimit, NearLimit: the id was taken here once and given back; ask the outbox by id before refusing
 	Epoch    int64 // the share's epoch; 0 when Gone
 	Left     int64 // units left in the share after this request

@@ -47,11 +47,8 @@ type Layer interface {
 	Open(ctx context.Context, sku string, share sale.Share, epoch, left int64) error
 }
 
-// Hint says that something about a SKU changed: its listing, its epoch or its stock. An empty SKU means: any of them,
-// hints may have been lost. Hints only make nodes look sooner; nothing depends on their arrival.
-type Hint struct{ SKU string }
-
-// Hints carries hints to every node. Package shard implements it over pub/sub.
+// Hints tells every node that something about a SKU changed: its listing, its epoch or its stock. Hints only make nodes
+// look sooner; nothing depends on their arrival. Package shard implements it over pub/sub.
 type Hints interface {
 	Send(ctx context.Context, sku string) error
 }
@@ -138,6 +135,11 @@ type Ledgers interface {
 	// FinishReshare makes the epoch live, moves a DRAFT to LOADED, and, when the reshare was full, records laid_epoch
 	// and the gate's identity. sale.ErrConflict when another one began.
 	FinishReshare(ctx context.Context, sku string, epoch int64, full bool, gate string) error
+}
+
+// Bookkeeper counts rows for an audit. Package store implements it.
+type Bookkeeper interface {
+	Books(ctx context.Context, sku string) (sale.Books, error)
 }
 
 // Snapshot is the truth a reshare lays out. It holds a connection: Close it.

@@ -1,0 +1,226 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"stockade/biz/sale"
+)
+
+// maxRounds bounds how often one purchase may start again under a new epoch.
+const maxRounds = 4
+
+// epochPoll is how often a purchase that waits for a reshare looks at the ledger. All waiters of a node share the look.
+const epochPoll = 10 * time.Millisecond
+
+// throughGate takes the purchase through the gate and the promise, again when a reshare came between.
+func (s *Sales) throughGate(ctx context.Context, p *purchase) (sale.Result, error) {
+	deadline := time.Now().Add(ms(s.cfg.ReshareWaitMs))
+	for range maxRounds {
+		r, again, err := s.round(ctx, p)
+		if !again {
+			return r, err
+		}
+		if !s.awaitEpoch(ctx, p, deadline) {
+			break
+		}
+	}
+	return busy(sale.ReasonReshare, p.id, false), nil
+}
+
+// round is one try under one epoch. again asks for another one: the epoch moved on and nothing was promised.
+func (s *Sales) round(ctx context.Context, p *purchase) (r sale.Result, again bool, err error) {
+	adm, share, err := s.admit(ctx, p)
+	if err != nil {
+		return s.gateTrouble(ctx, p, err), false, nil
+	}
+	switch adm.Verdict {
+	case sale.Admitted, sale.Known:
+		return s.decide(ctx, p, adm, share)
+	case sale.Stale, sale.Gone:
+		return r, true, nil
+	}
+	if adm.Doubtful {
+		if r, answered, err := s.lookUp(ctx, p); answered || err != nil {
+			return r, false, err
+		}
+	}
+	switch adm.Verdict {
+	case sale.AtLimit:
+		return s.limitReached(p), false, nil
+	case sale.NearLimit:
+		return sale.Result{Code: sale.Retry, Reason: sale.ReasonUndecided}, false, nil
+	default:
+		return s.empty(ctx, p), false, nil
+	}
+}
+
+// admit asks the buyer's home, and the reserve once if the home has too little.
+func (s *Sales) admit(ctx context.Context, p *purchase) (sale.Admission, sale.Share, error) {
+	home := sale.Home(p.hash, p.listing.Slots)
+	first, err := s.ask(ctx, p, home)
+	if err != nil || first.Verdict != sale.Empty {
+		return first, home, err
+	}
+	second, err := s.ask(ctx, p, sale.Reserve)
+	second.Doubtful = second.Doubtful || first.Doubtful
+	if err == nil && second.Verdict == sale.Empty {
+		s.watcher.Kick(p.SKU) // both are empty: read who won there, so that the flags can work
+	}
+	return second, sale.Reserve, err
+}
+
+// ask sends the purchase to one share and remembers what the share said of itself.
+func (s *Sales) ask(ctx context.Context, p *purchase, share sale.Share) (sale.Admission, error) {
+	adm, err := s.gate.Admit(ctx, sale.AdmitRequest{
+		SKU: p.SKU, Share: share, Epoch: p.listing.Ledger.LiveEpoch,
+		Order: p.id, Buyer: p.Buyer, Quantity: p.Quantity, Limit: p.listing.Limit,
+	})
+	if err == nil && adm.Verdict != sale.Stale && adm.Verdict != sale.Gone {
+		s.flags.Note(p.SKU, sale.Figures{Share: share, Epoch: adm.Epoch, Left: adm.Left, Changes: adm.Changes})
+	}
+	return adm, err
+}
+
+// gateTrouble is the answer when a share did not say anything.
+func (s *Sales) gateTrouble(ctx context.Context, p *purchase, err error) sale.Result {
+	switch {
+	case errors.Is(err, sale.ErrQueueFull):
+		return busy(sale.ReasonQueueFull, p.id, false)
+	case errors.Is(err, sale.ErrNotSent), errors.Is(err, sale.ErrShuttingDown):
+		return busy(sale.ReasonDependency, p.id, false)
+	}
+	s.log.DebugContext(ctx, "gate did not answer", "sku", p.SKU, "error", err)
+	return busy(sale.ReasonDependency, p.id, true)
+}
+
+// empty is the answer when home and reserve have too little: SOLD_OUT only if all shares together have too little.
+func (s *Sales) empty(ctx context.Context, p *purchase) sale.Result {
+	left, fresh := s.watcher.Left(ctx, p.listing)
+	if !fresh || left >= p.Quantity {
+		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}
+	}
+	return s.soldOut(p)
+}
+
+// decide has an admitted purchase promised and turns the decision into the answer.
+func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, share sale.Share) (sale.Result, bool, error) {
+	if adm.Verdict == sale.Known && adm.Quantity != p.Quantity {
+		return sale.Result{}, false, sale.ErrKeyReused
+	}
+	if adm.Decided { // a repetition of a winner: one read, instead of a promise that all others would have to redo
+		order, err := s.orders.Order(ctx, p.Buyer, p.id)
+		if err == nil {
+			r, err := s.found(ctx, p, order)
+			return r, false, err
+		}
+		if !errors.Is(err, sale.ErrNotFound) {
+			s.log.WarnContext(ctx, "order not readable", "sku", p.SKU, "error", err)
+			return busy(sale.ReasonDependency, p.id, true), false, nil
+		}
+	}
+	take := sale.Take{
+		Order: p.id, SKU: p.SKU, Buyer: p.Buyer, Quantity: p.Quantity, Share: share, Token: adm.Token,
+		Epoch: p.listing.Ledger.LiveEpoch, Mode: p.listing.Ledger.Mode, Limit: p.listing.Limit,
+		Window: p.listing.PaymentWindow,
+	}
+	d, err := s.writer.Decide(ctx, take)
+	if err != nil {
+		return s.writerTrouble(ctx, take, err), false, nil
+	}
+	switch d.Outcome {
+	case sale.Promised:
+		s.recent.Add(p.id)
+		return sale.Result{Code: sale.Accepted, Order: d.Order}, false, nil
+	case sale.Found:
+		r, err := s.found(ctx, p, d.Order)
+		return r, false, err
+	case sale.FoundElse:
+		s.giveBack(ctx, take)
+		r, err := s.found(ctx, p, d.Order)
+		return r, false, err
+	case sale.Fenced: // the reshare that moved the epoch settles the take
+		return sale.Result{}, true, nil
+	case sale.Undecided:
+		s.log.WarnContext(ctx, "promise undecided", "sku", p.SKU, "error", d.Err)
+		return busy(sale.ReasonDependency, p.id, true), false, nil
+	}
+	s.giveBack(ctx, take)
+	return s.refused(ctx, p, d)
+}
+
+// refused turns a promise's refusal into the answer; the take has been given back.
+func (s *Sales) refused(ctx context.Context, p *purchase, d sale.Decision) (sale.Result, bool, error) {
+	switch d.Outcome {
+	case sale.OverLimit:
+		return s.limitReached(p), false, nil
+	case sale.Short:
+		if d.Available >= p.Quantity {
+			return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, false, nil
+		}
+		r := sale.Result{Code: sale.SoldOut}
+		if d.Available > 0 {
+			r.Reason = sale.ReasonNotEnough
+		}
+		return r, false, nil
+	case sale.NotTaken:
+		s.log.WarnContext(ctx, "promise rolled back", "sku", p.SKU, "error", d.Err)
+		return busy(sale.ReasonDependency, p.id, false), false, nil
+	}
+	return sale.Result{}, false, d.Err
+}
+
+// found answers a repetition with the order as it stands now.
+func (s *Sales) found(ctx context.Context, p *purchase, order sale.Order) (sale.Result, error) {
+	if order.State == sale.OrderQueued && order.Buyer == p.Buyer {
+		if now, err := s.orders.Order(ctx, p.Buyer, p.id); err == nil {
+			order = now
+		}
+	}
+	s.recent.Add(p.id)
+	return replay(p, order)
+}
+
+// writerTrouble is the answer when the promise said nothing. What was never served is given back at once.
+func (s *Sales) writerTrouble(ctx context.Context, take sale.Take, err error) sale.Result {
+	switch {
+	case errors.Is(err, sale.ErrQueueFull):
+		s.giveBack(ctx, take)
+		return busy(sale.ReasonQueueFull, take.Order, false)
+	case errors.Is(err, sale.ErrNotSent), errors.Is(err, sale.ErrShuttingDown):
+		s.giveBack(ctx, take)
+		return busy(sale.ReasonDependency, take.Order, false)
+	}
+	return busy(sale.ReasonDependency, take.Order, true)
+}
+
+// giveBack drops the take before the refusal is answered, so that who hears the refusal finds the unit back. When the
+// gate does not answer, the journal sweeper does it.
+func (s *Sales) giveBack(ctx context.Context, take sale.Take) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms(s.cfg.ReshareWaitMs))
+	defer cancel()
+	if err := s.gate.Settle(ctx, settlement(take, false)); err != nil {
+		s.log.DebugContext(ctx, "take left to the journal sweeper", "sku", take.SKU, "error", err)
+	}
+}
+
+// awaitEpoch waits until the SKU is live under another epoch than the one p was tried with, and tells whether it is.
+func (s *Sales) awaitEpoch(ctx context.Context, p *purchase, deadline time.Time) bool {
+	tried := p.listing.Ledger.LiveEpoch
+	for {
+		listing, err := s.catalogue.Refresh(ctx, p.SKU)
+		if err == nil && listing.Ledger.Live() && listing.Ledger.LiveEpoch != tried {
+			p.listing = listing
+			return true
+		}
+		if !time.Now().Add(epochPoll).Before(deadline) {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(epochPoll):
+		}
+	}
+}

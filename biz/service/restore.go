@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"stockade/biz/sale"
+)
+
+// Bounds of the look at start-up.
+const (
+	restorePage  = 100
+	restoreWait  = 200 * time.Millisecond // between looks at a reshare that another node is running
+	reshareAlive = 2 * time.Second        // a reshare without a sign of life for this long is taken over
+)
+
+// Restorer brings the gate back to the truth when a node starts: after Redis lost its keys, came back with old ones, or
+// a reshare was left half-way.
+type Restorer struct {
+	ledgers  Ledgers
+	gate     Gate
+	layer    Layer
+	resharer *Resharer
+	log      *slog.Logger
+}
+
+// NewRestorer returns the use case.
+func NewRestorer(ledgers Ledgers, gate Gate, layer Layer, resharer *Resharer, log *slog.Logger) *Restorer {
+	return &Restorer{ledgers: ledgers, gate: gate, layer: layer, resharer: resharer, log: log}
+}
+
+// Run looks at every SKU with stock and reshares those whose shares do not match. It raises no epoch for a SKU of
+// which some share does not answer: one sick Redis node must not shut a sale that runs on the others.
+func (r *Restorer) Run(ctx context.Context) error {
+	for after := ""; ; {
+		page, err := r.ledgers.Listings(ctx, after, restorePage)
+		if err != nil {
+			return err
+		}
+		for _, listing := range page {
+			if err := r.restore(ctx, listing); err != nil {
+				return fmt.Errorf("sku %s: %w", listing.ID, err)
+			}
+		}
+		if len(page) < restorePage {
+			return nil
+		}
+		after = page[len(page)-1].ID
+	}
+}
+
+func (r *Restorer) restore(ctx context.Context, l sale.Listing) error {
+	progress, since := l.Ledger.ProgressAt, time.Now()
+	for l.State.HasStock() {
+		// Only changes of the sign of life count: its time is the database's, ours may differ.
+		if !l.Ledger.ProgressAt.Equal(progress) {
+			progress, since = l.Ledger.ProgressAt, time.Now()
+		}
+		if l.Ledger.State == sale.Resharing && time.Since(since) < reshareAlive {
+			var err error
+			if l, err = r.again(ctx, l.ID); err != nil {
+				return err
+			}
+			continue
+		}
+		why, err := r.mismatch(ctx, l)
+		if err != nil || why == "" {
+			return err
+		}
+		err = r.resharer.Run(ctx, l.ID, ReshareOrder{Reason: "start: " + why, Full: true})
+		if !errors.Is(err, sale.ErrConflict) {
+			return err
+		}
+		if l, err = r.again(ctx, l.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again waits a moment for the node that is resharing and reads the SKU anew.
+func (r *Restorer) again(ctx context.Context, sku string) (sale.Listing, error) {
+	select {
+	case <-ctx.Done():
+		return sale.Listing{}, ctx.Err()
+	case <-time.After(restoreWait):
+		return r.ledgers.Listing(ctx, sku)
+	}
+}
+
+// mismatch says why the shares need a reshare; empty when they do not.
+func (r *Restorer) mismatch(ctx context.Context, l sale.Listing) (string, error) {
+	if !l.Ledger.Live() {
+		return "a reshare was left half-way", nil
+	}
+	figures, err := r.gate.Peek(ctx, l.ID, l.Slots)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range figures {
+		switch {
+		case f.Gone:
+			return fmt.Sprintf("share %s is gone", f.Share), nil
+		case f.Sealed || f.Epoch != l.Ledger.LiveEpoch:
+			return fmt.Sprintf("share %s is of epoch %d, live is %d", f.Share, f.Epoch, l.Ledger.LiveEpoch), nil
+		}
+	}
+	gate, err := r.layer.Identity(ctx)
+	if err != nil {
+		return "", err
+	}
+	if gate != l.Ledger.LaidGate {
+		return "Redis restarted or failed over", nil
+	}
+	return "", nil
+}

@@ -1,0 +1,187 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/google/uuid"
+
+	"stockade/biz/sale"
+)
+
+// Recent remembers orders that were just won on this node. Package cache implements it.
+type Recent interface{ Add(id sale.OrderID) }
+
+// Sales sells: the one way of a purchase through the node.
+type Sales struct {
+	cfg       Config
+	catalogue Catalogue
+	flags     Flags
+	gate      Gate
+	writer    *Writer
+	orders    Orders
+	recent    Recent
+	watcher   *Watcher
+	now       func() time.Time
+	log       *slog.Logger
+
+	running *inflight
+	lookups chan struct{} // one token for each look-up that is under way
+}
+
+// SalesParts are what Sales is made of.
+type SalesParts struct {
+	Catalogue Catalogue
+	Flags     Flags
+	Gate      Gate
+	Writer    *Writer
+	Orders    Orders
+	Recent    Recent
+	Watcher   *Watcher
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// NewSales returns the purchase use case.
+func NewSales(cfg Config, p SalesParts) *Sales {
+	return &Sales{
+		cfg: cfg, catalogue: p.Catalogue, flags: p.Flags, gate: p.Gate, writer: p.Writer, orders: p.Orders,
+		recent: p.Recent, watcher: p.Watcher, now: p.Now, log: p.Log,
+		running: newInflight(), lookups: make(chan struct{}, cfg.LookupSlots),
+	}
+}
+
+// purchase is one request on its way.
+type purchase struct {
+	PurchaseRequest
+	id      sale.OrderID
+	hash    uint64 // xxhash64 of the buyer
+	listing sale.Listing
+}
+
+// buyerHash is the hash that picks a buyer's home and stands for the buyer among the winners.
+func buyerHash(buyer string) uint64 { return xxhash.Sum64String(buyer) }
+
+func (p *purchase) keyed() bool { return p.Key != "" }
+
+// Purchase answers one request with a verdict. Errors: *sale.InputError; sale.ErrNotFound for an unknown SKU;
+// sale.ErrKeyReused when the same key came with another quantity. Trouble with a dependency is not an error but BUSY.
+func (s *Sales) Purchase(ctx context.Context, req PurchaseRequest) (sale.Result, error) {
+	if err := req.Validate(); err != nil {
+		return sale.Result{}, err
+	}
+	listing, err := s.catalogue.Listing(ctx, req.SKU)
+	if errors.Is(err, sale.ErrNotFound) {
+		return sale.Result{}, err
+	}
+	p := &purchase{PurchaseRequest: req, hash: buyerHash(req.Buyer), listing: listing}
+	if err != nil {
+		s.log.WarnContext(ctx, "listing not readable", "sku", req.SKU, "error", err)
+		return busy(sale.ReasonDependency, p.id, false), nil
+	}
+	if !p.keyed() {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return sale.Result{}, err
+		}
+		p.id = sale.OrderID(id)
+		return s.sell(ctx, p)
+	}
+	p.id = sale.DeriveOrderID(req.SKU, req.Buyer, req.Key)
+	return s.running.do(ctx, p.id, req.Quantity, func() (sale.Result, error) { return s.sell(ctx, p) })
+}
+
+// sell refuses from memory what is hopeless and sends the rest to the gate.
+func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.PurchaseTimeoutMs))
+	defer cancel()
+	if reason, on := p.listing.Window(s.now()); !on {
+		return s.offSale(ctx, p, reason)
+	}
+	if p.Quantity > p.listing.Limit {
+		return s.limitReached(p), nil
+	}
+	s.watcher.Touch(p.SKU)
+	l := p.listing
+	switch s.flags.Standing(p.SKU, l.Ledger.LiveEpoch, l.Slots, p.hash, p.Quantity, p.keyed()) {
+	case FlaggedOut:
+		return s.soldOut(p), nil
+	case FlaggedEmpty:
+		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, nil
+	case AskGate:
+	}
+	return s.throughGate(ctx, p)
+}
+
+// offSale refuses outside the window, but a winner who asks again gets the order.
+func (s *Sales) offSale(ctx context.Context, p *purchase, reason sale.Reason) (sale.Result, error) {
+	refused := sale.Result{Code: sale.NotOnSale, Reason: reason, SKU: p.listing.SKU}
+	neverSold := reason == sale.ReasonNotStarted && p.listing.Ledger.Promised == 0
+	if !p.keyed() || neverSold {
+		return refused, nil
+	}
+	if r, answered, err := s.lookUp(ctx, p); answered || err != nil {
+		return r, err
+	}
+	return refused, nil
+}
+
+// lookUp asks MySQL for the order of a keyed request, within a small budget. answered tells that the result is the
+// answer: ACCEPTED when the order is there, BUSY when that cannot be known.
+func (s *Sales) lookUp(ctx context.Context, p *purchase) (r sale.Result, answered bool, err error) {
+	select {
+	case s.lookups <- struct{}{}:
+		defer func() { <-s.lookups }()
+	default:
+		return busy(sale.ReasonQueueFull, p.id, true), true, nil
+	}
+	order, err := s.orders.Order(ctx, p.Buyer, p.id)
+	if errors.Is(err, sale.ErrNotFound) {
+		return sale.Result{}, false, nil
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "order not readable", "sku", p.SKU, "error", err)
+		return busy(sale.ReasonDependency, p.id, true), true, nil
+	}
+	r, err = replay(p, order)
+	return r, true, err
+}
+
+// replay answers a request whose order existed before.
+func replay(p *purchase, order sale.Order) (sale.Result, error) {
+	if order.SKU != p.SKU || order.Buyer != p.Buyer || order.Quantity != p.Quantity {
+		return sale.Result{}, sale.ErrKeyReused
+	}
+	return sale.Result{Code: sale.Accepted, Order: order, Replayed: true}, nil
+}
+
+func (s *Sales) limitReached(p *purchase) sale.Result {
+	return sale.Result{Code: sale.LimitReached, SKU: p.listing.SKU}
+}
+
+// soldOut is SOLD_OUT, with the reason when some units are left but fewer than asked for.
+func (s *Sales) soldOut(p *purchase) sale.Result {
+	r := sale.Result{Code: sale.SoldOut}
+	if left, fresh := s.flags.Left(p.SKU, p.listing.Ledger.LiveEpoch, p.listing.Slots); fresh && left > 0 {
+		r.Reason = sale.ReasonNotEnough
+	}
+	return r
+}
+
+// Stock is what the public may know of a SKU; sale.ErrNotFound.
+func (s *Sales) Stock(ctx context.Context, sku string) (StockView, error) {
+	listing, err := s.catalogue.Listing(ctx, sku)
+	if err != nil {
+		return StockView{}, err
+	}
+	view := StockView{Listing: listing}
+	if !listing.Ledger.Live() || !listing.State.HasStock() {
+		return view, nil
+	}
+	s.watcher.Touch(sku)
+	view.Left, view.Fresh = s.watcher.Left(ctx, listing)
+	return view, nil
+}
