@@ -63,14 +63,14 @@ type Catalogue interface {
 	Forget(sku string)
 }
 
-// Standing is what a node may answer from memory.
-type Standing uint8
+// Standing is sale.Standing.
+type Standing = sale.Standing
 
-// The standings of a request against the sold-out flags.
+// The standings, see package sale.
 const (
-	AskGate      Standing = iota // no valid flag, or this buyer may have won before
-	FlaggedOut                   // home and reserve are empty and so little is left elsewhere that the answer is SOLD_OUT
-	FlaggedEmpty                 // home and reserve are empty, other shares have enough: RETRY
+	AskGate      = sale.AskGate
+	FlaggedOut   = sale.FlaggedOut
+	FlaggedEmpty = sale.FlaggedEmpty
 )
 
 // Flags is the node's memory of empty shares. Package cache implements it.
