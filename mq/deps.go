@@ -1,0 +1,107 @@
+package mq
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// Deps is what the parts of this package share besides their Config. The zero value works.
+type Deps struct {
+	Log *slog.Logger // default: discard
+	// After is time.After in production; a test hands out channels of its own.
+	After func(time.Duration) <-chan time.Time
+	// Counters are raised by whoever gets them; give all parts of a process the same.
+	Counters *Counters
+}
+
+func (d Deps) withDefaults() Deps {
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.After == nil {
+		d.After = time.After
+	}
+	if d.Counters == nil {
+		d.Counters = new(Counters)
+	}
+	return d
+}
+
+// Counters counts since the start of the process. Read them with Snapshot.
+type Counters struct {
+	published, confirmed, returned, rejected, unknown, notSent atomic.Uint64
+	reconnects                                                 atomic.Uint64
+	overflowed, marked, swept, renewed                         atomic.Uint64
+	consumed, refused, undecodable                             atomic.Uint64
+}
+
+// Snapshot is a reading of Counters.
+type Snapshot struct {
+	// Messages, by what became of them. Published is those that left this process: the sum of the next four and what
+	// is in flight.
+	Published, Confirmed, Returned, Rejected, Unknown uint64
+	NotSent                                           uint64 // messages that never left, because the broker was away or blocked
+	Reconnects                                        uint64 // times a connection was lost, or could not be made
+
+	Overflowed uint64 // orders that did not fit into the relay's queue
+	Marked     uint64 // outbox rows marked SENT
+	Swept      uint64 // orders that a sweeper published
+	Renewed    uint64 // SENT rows that became NEW again
+
+	Consumed    uint64 // orders handed to the store and acked, repetitions counted
+	Refused     uint64 // poison orders parked
+	Undecodable uint64 // envelopes parked whole
+}
+
+// Snapshot reads every counter. The readings are not of one instant.
+func (c *Counters) Snapshot() Snapshot {
+	return Snapshot{
+		Published:   c.published.Load(),
+		Confirmed:   c.confirmed.Load(),
+		Returned:    c.returned.Load(),
+		Rejected:    c.rejected.Load(),
+		Unknown:     c.unknown.Load(),
+		NotSent:     c.notSent.Load(),
+		Reconnects:  c.reconnects.Load(),
+		Overflowed:  c.overflowed.Load(),
+		Marked:      c.marked.Load(),
+		Swept:       c.swept.Load(),
+		Renewed:     c.renewed.Load(),
+		Consumed:    c.consumed.Load(),
+		Refused:     c.refused.Load(),
+		Undecodable: c.undecodable.Load(),
+	}
+}
+
+func (c *Counters) count(o Outcome) {
+	switch o {
+	case Confirmed:
+		c.confirmed.Add(1)
+	case Returned:
+		c.returned.Add(1)
+	case Rejected:
+		c.rejected.Add(1)
+	case Unknown:
+		c.unknown.Add(1)
+	case NotSent:
+		c.notSent.Add(1)
+	}
+}
+
+// backoff is a wait that doubles from min to max. Half of each wait is random, so that nodes which lost the same
+// server do not return together.
+type backoff struct{ min, max, next time.Duration }
+
+func (b *backoff) wait() time.Duration {
+	b.next = min(max(b.next*2, b.min), b.max)
+	return jitter(b.next)
+}
+
+func (b *backoff) reset() { b.next = 0 }
+
+// jitter returns a duration between half of d and d.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1)
+}

@@ -1,0 +1,208 @@
+package mq
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"stockade/biz/sale"
+)
+
+// Outbox is what the relay needs of the store. Rows go NEW → SENT → DONE, or from SENT back to NEW.
+type Outbox interface {
+	// MarkSent moves the NEW rows among these ids, at most Config.MarkBatch, to SENT. Other rows stay as they are.
+	MarkSent(ctx context.Context, ids []sale.OrderID) error
+	// ClaimNew returns at most limit NEW rows that are older than olderThan, and were not claimed for that long. Two
+	// nodes that claim at the same time get different rows. The claim is committed before it returns.
+	ClaimNew(ctx context.Context, olderThan time.Duration, limit int) ([]sale.Order, error)
+	// RecheckSent looks into at most limit SENT rows that are older than olderThan, the wait doubling with each time a
+	// row was renewed: those whose orders were written become DONE, the others NEW again, to be claimed at once.
+	RecheckSent(ctx context.Context, olderThan time.Duration, limit int) (done, renewed int, err error)
+	// ClaimNotices is ClaimNew for notices.
+	ClaimNotices(ctx context.Context, olderThan time.Duration, limit int) ([]sale.Notice, error)
+	// DeleteNotices forgets notices that the broker has.
+	DeleteNotices(ctx context.Context, seqs []int64) error
+}
+
+// Relay brings accepted orders from the outbox to the broker: at once those that it is offered, by its sweepers those
+// that it was not, or whose publishing failed.
+//
+// While the broker is away nothing piles up: what is offered is dropped, its row stays NEW, and the sweepers wait.
+type Relay struct {
+	cfg    Config
+	deps   Deps
+	names  Names
+	broker Broker
+	outbox Outbox
+
+	ring    *ring
+	window  chan struct{} // a slot for each envelope between packing and its mark
+	settled chan packed   // as long as the window, so that a broker's callback never waits
+
+	start   sync.Once
+	stop    sync.Once
+	closing chan struct{}   // closed first: no more offers, no more sweeps
+	drained chan struct{}   // closed when nothing is in flight any more, or ctx ended
+	ctx     context.Context // ends when draining has taken too long
+	cancel  context.CancelFunc
+	sweeps  sync.WaitGroup
+	packing sync.WaitGroup
+	marking sync.WaitGroup
+}
+
+// packed is an envelope on its way.
+type packed struct {
+	ids     []sale.OrderID
+	outcome Outcome
+	done    func() // called when the envelope has been dealt with; may be nil
+}
+
+// NewRelay returns a relay that queues offers but does nothing until Start.
+func NewRelay(cfg Config, deps Deps, broker Broker, outbox Outbox) *Relay {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Relay{
+		cfg:     cfg,
+		deps:    deps.withDefaults(),
+		names:   NamesFor(cfg.Prefix),
+		broker:  broker,
+		outbox:  outbox,
+		ring:    newRing(cfg.RelayQueue),
+		window:  make(chan struct{}, cfg.RelayWindow),
+		settled: make(chan packed, cfg.RelayWindow),
+		closing: make(chan struct{}),
+		drained: make(chan struct{}),
+		ctx:     ctx,
+		cancel:  cancel,
+	}
+}
+
+// Start begins to publish and to sweep.
+func (r *Relay) Start() {
+	r.start.Do(func() {
+		r.packing.Go(r.pack)
+		r.marking.Go(r.mark)
+		r.sweeps.Go(r.sweepNew)
+		r.sweeps.Go(r.sweepSent)
+		r.sweeps.Go(r.sweepNotices)
+	})
+}
+
+// Offer hands over orders whose outbox rows were just committed. It never blocks and does not keep the slice: orders
+// that do not fit into the queue are counted and left to the sweeper.
+func (r *Relay) Offer(orders []sale.Order) {
+	select {
+	case <-r.closing:
+		r.deps.Counters.overflowed.Add(uint64(len(orders)))
+		return
+	default:
+	}
+	if left := r.ring.put(orders); left > 0 {
+		r.deps.Counters.overflowed.Add(uint64(left))
+	}
+}
+
+// Close stops the sweepers, publishes what was offered and marks what was confirmed, for at most
+// Config.StopTimeoutMs, and returns when every goroutine of the relay has ended. The rest stays NEW in the outbox.
+func (r *Relay) Close() {
+	r.stop.Do(func() {
+		r.start.Do(func() {}) // a Start after Close does nothing
+		close(r.closing)
+		late := time.AfterFunc(ms(r.cfg.StopTimeoutMs), r.cancel)
+		defer late.Stop()
+		r.sweeps.Wait()
+		r.packing.Wait()
+		r.awaitWindow()
+		close(r.drained)
+		r.marking.Wait()
+		r.cancel()
+	})
+}
+
+// awaitWindow waits until no envelope is in flight, or ctx ends. It takes every slot itself, so nothing is published
+// afterwards.
+func (r *Relay) awaitWindow() {
+	for range cap(r.window) {
+		select {
+		case r.window <- struct{}{}:
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// pack publishes what was offered.
+func (r *Relay) pack() {
+	for {
+		select {
+		case <-r.ring.ready:
+		case <-r.closing:
+			for r.ctx.Err() == nil {
+				orders := r.ring.take(MaxEnvelopeOrders)
+				if len(orders) == 0 {
+					return
+				}
+				r.publish(orders, nil)
+			}
+			return
+		}
+		if orders := r.ring.take(MaxEnvelopeOrders); len(orders) > 0 {
+			r.publish(orders, nil)
+		}
+	}
+}
+
+// publish sends one envelope as soon as the window has room. done, if any, is called when it has been dealt with, be it
+// that it was never sent.
+func (r *Relay) publish(orders []sale.Order, done func()) {
+	select {
+	case r.window <- struct{}{}:
+	case <-r.ctx.Done():
+		call(done)
+		return
+	}
+	orders = r.sendable(orders)
+	body, err := EncodeEnvelope(orders)
+	if err != nil {
+		if len(orders) > 0 {
+			r.deps.Log.Error("relay: cannot pack an envelope", "error", err)
+		}
+		r.release(done)
+		return
+	}
+	ids := make([]sale.OrderID, len(orders))
+	for i := range orders {
+		ids[i] = orders[i].ID
+	}
+	r.broker.Publish(r.ctx, Message{
+		Exchange:    r.names.Orders,
+		Key:         r.names.Create,
+		ID:          envelopeID(orders),
+		ContentType: EnvelopeType,
+		Body:        body,
+		Mandatory:   true,
+	}, func(o Outcome) { r.settled <- packed{ids, o, done} })
+}
+
+// sendable leaves out orders that no consumer could write. Their rows stay NEW, so that each sweep logs them again.
+func (r *Relay) sendable(orders []sale.Order) []sale.Order {
+	good := orders[:0]
+	for _, o := range orders {
+		if err := CheckOrder(o); err != nil {
+			r.deps.Log.Error("relay: an outbox row cannot be published", "order", o.ID, "error", err)
+			continue
+		}
+		good = append(good, o)
+	}
+	return good
+}
+
+func (r *Relay) release(done func()) {
+	<-r.window
+	call(done)
+}
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
+}
