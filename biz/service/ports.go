@@ -142,13 +142,5 @@ type Bookkeeper interface {
 	Books(ctx context.Context, sku string) (sale.Books, error)
 }
 
-// Snapshot is the truth a reshare lays out. It holds a connection: Close it.
-type Snapshot interface {
-	// Listing is the SKU with its ledger as just raised: Epoch is the reshare's, LiveEpoch is still the old one.
-	Listing() sale.Listing
-	// Holdings pages through all outbox rows of the SKU, live and closed, by Seq.
-	Holdings(ctx context.Context, afterSeq int64, limit int) ([]sale.Holding, error)
-	// Decided looks ids up; ids that have no outbox row are missing from the map.
-	Decided(ctx context.Context, ids []sale.OrderID) (map[sale.OrderID]sale.Holding, error)
-	Close() error
-}
+// Snapshot is the truth a reshare lays out. It is the domain's, so that the store can return it.
+type Snapshot = sale.Snapshot

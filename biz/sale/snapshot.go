@@ -1,0 +1,14 @@
+package sale
+
+import "context"
+
+// Snapshot is the truth a reshare lays out. It holds a connection: Close it.
+type Snapshot interface {
+	// Listing is the SKU with its ledger as just raised: Epoch is the reshare's, LiveEpoch is still the old one.
+	Listing() Listing
+	// Holdings pages through all outbox rows of the SKU, live and closed, by Seq.
+	Holdings(ctx context.Context, afterSeq int64, limit int) ([]Holding, error)
+	// Decided looks ids up; ids that have no outbox row are missing from the map.
+	Decided(ctx context.Context, ids []OrderID) (map[OrderID]Holding, error)
+	Close() error
+}
