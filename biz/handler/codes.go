@@ -1,0 +1,148 @@
+package handler
+
+import "stockade/biz/sale"
+
+// Code is an answer that is not a success: a refused purchase, bad input, or trouble of ours.
+type Code uint8
+
+// The codes. Clients branch on them, never on titles or details.
+const (
+	SoldOut Code = iota
+	LimitReached
+	NotOnSale
+	RateLimited
+	Busy
+	Retry
+	BadRequest
+	MalformedBody
+	InvalidField
+	KeyReused
+	BuyerMissing
+	RouteNotFound
+	SKUNotFound
+	OrderNotFound
+	MethodNotAllowed
+	BodyTooLarge
+	UnsupportedMedia
+	SKUExists
+	WrongState
+	Conflict
+	TooManyStreams
+	Internal
+	codeCount
+)
+
+// CodeInfo is what the world may know of a Code.
+type CodeInfo struct {
+	Name    string    // member `code` of the problem
+	Status  int       // HTTP status
+	Title   string    // short, the same for every occurrence
+	Meaning string    // what the caller should make of it, one line
+	Verdict bool      // a verdict on a purchase: the problem has `result`
+	Result  sale.Code // the classic number, of verdicts
+}
+
+// codes is the one table of errors: problems, the API description and the command line are generated from it or
+// checked against it.
+var codes = [codeCount]CodeInfo{
+	SoldOut: {
+		"SOLD_OUT", 409, "Sold out",
+		"Fewer units are left than asked for; nothing was taken. Reason NOT_ENOUGH: a smaller quantity may fit.",
+		true, sale.SoldOut,
+	},
+	LimitReached: {
+		"LIMIT_REACHED", 409, "Limit per buyer reached",
+		"The buyer's live units would exceed the SKU's limit; nothing was taken.",
+		true, sale.LimitReached,
+	},
+	NotOnSale: {
+		"NOT_ON_SALE", 409, "Not on sale",
+		"The sale has not started, is over or is paused, as reason tells; nothing was taken.",
+		true, sale.NotOnSale,
+	},
+	RateLimited: {
+		"RATE_LIMITED", 429, "Too many requests",
+		"A request limit of this node, this address or this buyer is used up; ask again after Retry-After.",
+		true, sale.RateLimited,
+	},
+	Busy: {
+		"BUSY", 503, "Busy",
+		"No verdict: a queue is full or a dependency is down. With outcome unknown the order may exist: repeat the request with the same Idempotency-Key.",
+		true, sale.Busy,
+	},
+	Retry: {
+		"RETRY", 503, "Ask again",
+		"No verdict yet: units are left elsewhere or still undecided; ask again after Retry-After with the same Idempotency-Key.",
+		true, sale.Retry,
+	},
+	BadRequest: {
+		Name: "BAD_REQUEST", Status: 400, Title: "Malformed request",
+		Meaning: "A header, a path or query parameter, or the framing of the request is malformed; field names it.",
+	},
+	MalformedBody: {
+		Name: "MALFORMED_BODY", Status: 400, Title: "Malformed body",
+		Meaning: "The body is not one JSON object with known members, each at most once; field names the culprit.",
+	},
+	InvalidField: {
+		Name: "INVALID_FIELD", Status: 422, Title: "Value not allowed",
+		Meaning: "A value is missing, has the wrong type or is out of range; field names it, detail says what is allowed.",
+	},
+	KeyReused: {
+		Name: "KEY_REUSED", Status: 422, Title: "Idempotency-Key reused",
+		Meaning: "The Idempotency-Key belongs to a request with another quantity; send a new key.",
+	},
+	BuyerMissing: {
+		Name: "BUYER_MISSING", Status: 401, Title: "Buyer missing",
+		Meaning: "The gateway in front of this service must name the buyer in X-Buyer-Id.",
+	},
+	RouteNotFound: {
+		Name: "ROUTE_NOT_FOUND", Status: 404, Title: "No such path",
+		Meaning: "Nothing is served under this path.",
+	},
+	SKUNotFound: {
+		Name: "SKU_NOT_FOUND", Status: 404, Title: "No such SKU",
+		Meaning: "There is no SKU with this id.",
+	},
+	OrderNotFound: {
+		Name: "ORDER_NOT_FOUND", Status: 404, Title: "No such order",
+		Meaning: "This buyer has no order with this id.",
+	},
+	MethodNotAllowed: {
+		Name: "METHOD_NOT_ALLOWED", Status: 405, Title: "Method not allowed",
+		Meaning: "The path is served, but not with this method.",
+	},
+	BodyTooLarge: {
+		Name: "BODY_TOO_LARGE", Status: 413, Title: "Body too large",
+		Meaning: "The body is larger than this service reads; the connection is closed.",
+	},
+	UnsupportedMedia: {
+		Name: "UNSUPPORTED_MEDIA_TYPE", Status: 415, Title: "Unsupported media type",
+		Meaning: "Bodies are application/json, without content encoding.",
+	},
+	SKUExists: {
+		Name: "SKU_EXISTS", Status: 409, Title: "SKU exists",
+		Meaning: "The SKU id is taken.",
+	},
+	WrongState: {
+		Name: "WRONG_STATE", Status: 409, Title: "Wrong state",
+		Meaning: "The SKU's state does not allow this move.",
+	},
+	Conflict: {
+		Name: "CONFLICT", Status: 409, Title: "Changed meanwhile",
+		Meaning: "Somebody else changed the SKU at the same time; look and repeat after Retry-After.",
+	},
+	TooManyStreams: {
+		Name: "TOO_MANY_STREAMS", Status: 503, Title: "Too many event streams",
+		Meaning: "This node serves as many event streams as it may; poll the order, or ask again after Retry-After.",
+	},
+	Internal: {
+		Name: "INTERNAL", Status: 500, Title: "Internal error",
+		Meaning: "Our fault; it was logged under request_id.",
+	},
+}
+
+// Info returns the table's row for c.
+func (c Code) Info() CodeInfo { return codes[c] }
+
+// Codes returns a copy of the table, in its order.
+func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }

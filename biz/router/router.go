@@ -1,0 +1,208 @@
+// Package router builds the two HTTP servers of a node, the buyers' and the operators', with their routes, their
+// middleware and the description of the API.
+package router
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/cloudwego/hertz/pkg/app"
+	"github.com/cloudwego/hertz/pkg/app/server"
+
+	"stockade/biz/handler"
+)
+
+// maxHeaders bounds a request's head, in bytes.
+const maxHeaders = 16 << 10
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// Parts are what the servers are made of.
+type Parts struct {
+	Sales   handler.Sales
+	Orders  handler.Orders
+	Stock   handler.Stock
+	SKUs    handler.SKUs
+	Health  handler.Health
+	Limits  Limits
+	Winners Winners
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Servers are the two HTTP servers of a node.
+type Servers struct {
+	public, admin         *server.Hertz
+	publicAddr, adminAddr net.Addr
+	streams               *handler.Streams
+	connections           *connections
+	drain                 time.Duration
+}
+
+// New checks the configuration, takes both addresses, and returns servers that Run starts. An address that cannot be
+// taken is an error that names it and its setting.
+func New(cfg Config, p Parts) (*Servers, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	public, err := listen("public", cfg.Public)
+	if err != nil {
+		return nil, err
+	}
+	admin, err := listen("admin", cfg.Admin)
+	if err != nil {
+		_ = public.Close()
+		return nil, err
+	}
+	s := &Servers{
+		publicAddr: public.Addr(), adminAddr: admin.Addr(), drain: ms(cfg.DrainTimeoutMs),
+		connections: newConnections(),
+		streams: handler.NewStreams(handler.StreamLimits{
+			MaxStreams: cfg.MaxStreams, Poll: ms(cfg.StreamPollMs),
+			Heartbeat: ms(cfg.StreamHeartbeatMs), MaxAge: ms(cfg.StreamMaxAgeMs),
+		}),
+	}
+	api := handler.New(handler.Parts{
+		Sales: p.Sales, Orders: p.Orders, Stock: p.Stock, SKUs: p.SKUs, Health: p.Health,
+		Streams: s.streams, Now: p.Now, Log: p.Log,
+	})
+	who := newClients(cfg)
+	s.public = s.newServer(cfg, public, who, p)
+	if len(cfg.CORSOrigins) > 0 {
+		s.public.Use(cors(cfg.CORSOrigins))
+	}
+	publicRoutes(s.public, api, &limits{buckets: p.Limits, winners: p.Winners, clients: who})
+	s.admin = s.newServer(cfg, admin, who, p)
+	adminRoutes(s.admin, api)
+	return s, nil
+}
+
+func newClients(cfg Config) *clients {
+	// Validate has read both lists before.
+	trusted, _ := prefixes("", cfg.TrustedProxies)
+	exempt, _ := prefixes("", cfg.ExemptAddresses)
+	return &clients{trusted: trusted, exempt: exempt}
+}
+
+func (s *Servers) newServer(cfg Config, ln net.Listener, who *clients, p Parts) *server.Hertz {
+	h := server.New(
+		server.WithListener(ln),
+		// Bodies are streamed so that an oversized or badly framed one meets our middleware: what hertz reads ahead
+		// it also refuses in its own words.
+		server.WithStreamBody(true),
+		server.WithMaxRequestBodySize(handler.MaxBody),
+		server.WithDisablePreParseMultipartForm(true),
+		server.WithMaxHeaderBytes(maxHeaders),
+		server.WithReadTimeout(ms(cfg.ReadTimeoutMs)),
+		server.WithWriteTimeout(ms(cfg.WriteTimeoutMs)),
+		server.WithIdleTimeout(ms(cfg.IdleTimeoutMs)),
+		server.WithExitWaitTime(ms(cfg.DrainTimeoutMs)),
+		server.WithSenseClientDisconnection(true),
+		server.WithOnConnect(s.connections.opened),
+		// Path parameters arrive as they were sent, so that an id with an encoded slash is a bad id, not another route.
+		server.WithUseRawPath(true),
+		server.WithUnescapePathValues(false),
+		server.WithRedirectTrailingSlash(false),
+		server.WithHandleMethodNotAllowed(true),
+		server.WithDisablePrintRoute(true),
+	)
+	h.SetClientIPFunc(func(c *app.RequestContext) string { return who.address(c).String() })
+	access := &accessLog{log: p.Log, clients: who, now: p.Now, every: uint64(cfg.LogRefusalsEvery)}
+	h.Use(s.connections.busy, recovery(p.Log), requestID, access.middleware, framing)
+	h.NoRoute(noRoute)
+	h.NoMethod(noMethod)
+	return h
+}
+
+func publicRoutes(h *server.Hertz, api *handler.API, l *limits) {
+	h.GET("/livez", api.Livez)
+	h.GET("/readyz", api.Readyz)
+	h.GET("/openapi.yaml", serveOpenAPI)
+	v1 := h.Group("/v1", l.entrance)
+	v1.POST("/skus/:sku/orders", l.buyer, api.Purchase)
+	v1.GET("/skus/:sku", api.GetSKU)
+	v1.GET("/orders", api.ListOrders)
+	v1.GET("/orders/:id", api.GetOrder)
+	v1.GET("/orders/:id/events", api.OrderEvents)
+}
+
+func adminRoutes(h *server.Hertz, api *handler.API) {
+	h.GET("/livez", api.Livez)
+	h.GET("/readyz", api.Readyz)
+	skus := h.Group("/admin/v1/skus")
+	skus.POST("", api.CreateSKU)
+	skus.GET("", api.ListSKUs)
+	skus.GET("/:sku", api.ShowSKU)
+	skus.GET("/:sku/shares", api.ShowShares)
+	skus.GET("/:sku/books", api.ShowBooks)
+	skus.POST("/:sku/load", api.LoadSKU)
+	skus.POST("/:sku/open", api.OpenSKU)
+	skus.POST("/:sku/pause", api.PauseSKU)
+	skus.POST("/:sku/close", api.CloseSKU)
+	skus.POST("/:sku/adjust", api.AdjustSKU)
+}
+
+func serveOpenAPI(_ context.Context, c *app.RequestContext) {
+	c.Response.Header.SetContentType("application/yaml")
+	c.Response.SetBodyRaw(openAPI)
+}
+
+// PublicAddr is where buyers are served, with the real port.
+func (s *Servers) PublicAddr() net.Addr { return s.publicAddr }
+
+// AdminAddr is where operators are served, with the real port.
+func (s *Servers) AdminAddr() net.Addr { return s.adminAddr }
+
+// Run serves until Shutdown, or until one of the servers fails. It is called once.
+func (s *Servers) Run() error {
+	done := make(chan error, 2)
+	for _, h := range []*server.Hertz{s.public, s.admin} {
+		go func() { done <- h.Run() }()
+	}
+	return errors.Join(<-done, <-done)
+}
+
+// Shutdown takes no new connections, ends the event streams, and waits for the requests in flight, until ctx ends or
+// the drain timeout is over. Whatever the handlers use may be closed after it.
+func (s *Servers) Shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.drain)
+	defer cancel()
+	streams := s.streams.Close(ctx)
+	done := make(chan error, 2)
+	for _, h := range []*server.Hertz{s.public, s.admin} {
+		go func() { done <- h.Shutdown(ctx) }()
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.connections.closeIdle(ctx)
+	}()
+	err := errors.Join(streams, <-done, <-done)
+	cancel()
+	<-stopped
+	return err
+}
+
+func listen(setting, addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot listen on %s: %w", setting, addr, err)
+	}
+	return ln, nil
+}
+
+func validAddress(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err
+}
