@@ -1,0 +1,179 @@
+package shard
+
+import (
+	"fmt"
+
+	"stockade/biz/sale"
+)
+
+// run is one call of admit or settle on one share, for some of a flight's calls.
+type run struct {
+	script *script
+	keys   *keys
+	epoch  int64 // of admit
+	args   []any
+	packed payload
+	rows   []int // for each packed row the place of its call in the group
+	reply  []int64
+	err    error
+}
+
+// explain says which script failed, and whether it is certain that it did not run.
+func (r *run) explain() error {
+	if !r.packed.written {
+		return fmt.Errorf("%w: shard: %s: %w", sale.ErrNotSent, r.script.name, r.err)
+	}
+	return fmt.Errorf("shard: %s: %w", r.script.name, r.err)
+}
+
+// runKey finds the run that takes one more row of its kind.
+type runKey struct {
+	script *script
+	keys   *keys
+	epoch  int64
+}
+
+// flight turns a group of calls into runs, one for each share and script, and their replies into answers. Its memory is
+// used again by the next group.
+type flight struct {
+	all     []*run // of which the first used ones belong to this group
+	used    int
+	open    map[runKey]*run
+	answers []sale.Admission // by place in the group
+	errs    []error
+}
+
+// load packs the calls. Settlements come first: what they give back can be taken in the same flight.
+func (f *flight) load(group []*call) {
+	f.used = 0
+	if f.open == nil {
+		f.open = map[runKey]*run{}
+	}
+	clear(f.open)
+	f.answers = append(f.answers[:0], make([]sale.Admission, len(group))...)
+	f.errs = append(f.errs[:0], make([]error, len(group))...)
+	for i, c := range group {
+		for j := range c.Query.settle {
+			s := &c.Query.settle[j]
+			r := f.find(runKey{settleScript, s.keys, 0}, settleBatch)
+			r.packed.data = packSettle(r.packed.data, &s.Settlement)
+			r.rows = append(r.rows, i)
+		}
+	}
+	for i, c := range group {
+		if c.Query.keys == nil {
+			continue
+		}
+		r := f.find(runKey{admitScript, c.Query.keys, c.Query.admit.Epoch}, admitBatch)
+		r.packed.data = packAdmit(r.packed.data, &c.Query.admit)
+		r.rows = append(r.rows, i)
+	}
+}
+
+// find returns a run with room for one more row.
+func (f *flight) find(key runKey, limit int) *run {
+	if r := f.open[key]; r != nil && len(r.rows) < limit {
+		return r
+	}
+	if f.used == len(f.all) {
+		f.all = append(f.all, &run{})
+	}
+	r := f.all[f.used]
+	f.used++
+	*r = run{
+		script: key.script, keys: key.keys, epoch: key.epoch,
+		args: r.args[:0], packed: payload{data: r.packed.data[:0]}, rows: r.rows[:0],
+	}
+	if key.script == admitScript {
+		r.args = append(r.args, key.epoch)
+	}
+	r.args = append(r.args, &r.packed)
+	f.open[key] = r
+	return r
+}
+
+func (f *flight) runs() []*run { return f.all[:f.used] }
+
+// fail gives every run the same error.
+func (f *flight) fail(err error) {
+	for _, r := range f.runs() {
+		r.err = err
+	}
+}
+
+// answer tells every caller.
+func (f *flight) answer(group []*call) {
+	for _, r := range f.runs() {
+		f.read(r)
+	}
+	for i, c := range group {
+		c.Answer(f.answers[i], f.errs[i])
+	}
+	for _, r := range f.runs() {
+		r.reply, r.err = nil, nil
+	}
+}
+
+// read turns a run's reply into answers. A settlement's only news is its error.
+func (f *flight) read(r *run) {
+	err := r.err
+	if err == nil && r.script == admitScript {
+		err = f.readAdmit(r)
+	}
+	if err == nil {
+		return
+	}
+	for _, i := range r.rows {
+		f.errs[i] = err
+	}
+}
+
+// readAdmit reads the reply that lua/admit.lua describes.
+func (f *flight) readAdmit(r *run) error {
+	malformed := fmt.Errorf("shard: malformed reply of admit: %d integers for %d rows", len(r.reply), len(r.rows))
+	reply := r.reply
+	switch {
+	case len(reply) == 1 && reply[0] == replyGone:
+		for _, i := range r.rows {
+			f.answers[i] = sale.Admission{Verdict: sale.Gone}
+		}
+		return nil
+	case len(reply) == 4 && reply[0] == replyStale:
+		for _, i := range r.rows {
+			f.answers[i] = sale.Admission{Verdict: sale.Stale, Epoch: reply[1], Left: reply[2], Changes: reply[3]}
+		}
+		return nil
+	case len(reply) < 2 || reply[0] != replyDone:
+		return malformed
+	}
+	epoch := reply[1]
+	reply = reply[2:]
+	for _, i := range r.rows {
+		if len(reply) < 3 {
+			return malformed
+		}
+		a := sale.Admission{Verdict: sale.Verdict(reply[0]), Epoch: epoch, Left: reply[1], Changes: reply[2]}
+		reply = reply[3:]
+		if a.Verdict&doubtfulBit != 0 {
+			a.Verdict, a.Doubtful = a.Verdict&^doubtfulBit, true
+		}
+		switch a.Verdict {
+		case sale.Admitted:
+			a.Token = sale.Token{Epoch: epoch, Change: a.Changes}
+		case sale.Known:
+			if len(reply) < 3 {
+				return malformed
+			}
+			a.Token, a.Quantity = sale.Token{Epoch: reply[0], Change: reply[1]}, reply[2]
+			reply = reply[3:]
+		case sale.Empty, sale.AtLimit, sale.NearLimit:
+		default:
+			return malformed
+		}
+		f.answers[i] = a
+	}
+	return nil
+}
+
+// doubtfulBit marks the refusal of a doubtful id in admit's reply.
+const doubtfulBit = 16

@@ -1,0 +1,121 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"stockade/biz/batch"
+	"stockade/biz/sale"
+)
+
+// Breaker is asked once before each flush of a lane, so that one sick server refuses only its own share of the calls.
+type Breaker interface {
+	// Allow returns an error when nothing may be sent now. Otherwise done is called once with the first error of the
+	// flush, or nil, and how long Redis took.
+	Allow() (done func(err error, took time.Duration), err error)
+}
+
+// alwaysAllow is the breaker of a gate that was given none.
+type alwaysAllow struct{}
+
+func (alwaysAllow) Allow() (func(error, time.Duration), error) {
+	return func(error, time.Duration) {}, nil
+}
+
+// query is what a caller asks a lane: either one admission, or some settlements.
+type query struct {
+	keys   *keys // of the admission
+	admit  sale.AdmitRequest
+	settle []settlement
+}
+
+type settlement struct {
+	keys *keys
+	sale.Settlement
+}
+
+type call = batch.Call[query, sale.Admission]
+
+// lane carries all calls to one master, one flush at a time: while Redis works on a flush, the next one gathers. Only
+// its worker uses flight.
+type lane struct {
+	calls   *batch.Batcher[query, sale.Admission]
+	node    func(ctx context.Context, k *keys) (*redis.Client, error)
+	client  redis.UniversalClient // follows redirections
+	breaker Breaker
+	timeout time.Duration
+	flight  flight
+}
+
+// close serves what waits, then ends the lane.
+func (l *lane) close() { l.calls.Close() }
+
+// flush serves a group of calls with one pipeline.
+func (l *lane) flush(group []*call) {
+	l.flight.load(group)
+	done, err := l.breaker.Allow()
+	if err != nil {
+		l.flight.fail(fmt.Errorf("%w: %w", sale.ErrNotSent, err))
+	} else {
+		// The group outlives any of its callers, so none of their contexts counts.
+		ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
+		start := time.Now()
+		err = l.send(ctx)
+		cancel()
+		done(err, time.Since(start))
+	}
+	l.flight.answer(group)
+}
+
+// send runs the scripts of the flight and returns the first error. What Redis refused without running it is sent again,
+// and nothing else.
+func (l *lane) send(ctx context.Context) error {
+	runs := l.flight.runs()
+	node, err := l.node(ctx, runs[0].keys)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", sale.ErrNotSent, err)
+		l.flight.fail(err)
+		return err
+	}
+	pipeline(ctx, node, runs, false)
+	var unknown []*run
+	for _, r := range runs {
+		if isNoScript(r.err) {
+			unknown = append(unknown, r)
+		}
+	}
+	if len(unknown) > 0 {
+		pipeline(ctx, node, unknown, true)
+	}
+	var first error
+	for _, r := range runs {
+		if isMoved(r.err) {
+			r.packed.written = false
+			r.reply, r.err = runInts(ctx, l.client, r.script, r.keys.args[:], r.args)
+		}
+		if r.err != nil {
+			r.err = r.explain()
+			first = errors.Join(first, r.err)
+		}
+	}
+	return first
+}
+
+// pipeline sends the runs to one server and reads all their replies. The client makes exactly one try: see intsCmd.
+func pipeline(ctx context.Context, node *redis.Client, runs []*run, byText bool) {
+	pipe := node.Pipeline()
+	cmds := make([]intsCmd, len(runs))
+	for i, r := range runs {
+		r.packed.written = false
+		cmds[i] = intsCmd{redis.NewIntSliceCmd(ctx, evalArgs(r.script, byText, r.keys.args[:], r.args)...)}
+		_ = pipe.Process(ctx, cmds[i]) // only queues
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	for i, r := range runs {
+		r.reply, r.err = cmds[i].Result()
+	}
+}

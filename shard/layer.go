@@ -1,0 +1,171 @@
+package shard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"stockade/biz/sale"
+)
+
+// Identity names the data that Redis holds now, by the run id and the replication id of every master. It is "" when a
+// server does not tell them.
+func (g *Gate) Identity(ctx context.Context) (string, error) {
+	var mu sync.Mutex
+	var ids []string
+	err := g.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		info, err := master.Info(ctx).Result()
+		if err != nil {
+			return fmt.Errorf("shard: identity: %w", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		ids = append(ids, identityOf(info))
+		return nil
+	})
+	if err != nil || slices.Contains(ids, "") {
+		return "", err
+	}
+	slices.Sort(ids)
+	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// identityOf picks a server's identity out of INFO; "" without run_id.
+func identityOf(info string) string {
+	var run, replication string
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch name {
+		case "run_id":
+			run = value
+		case "master_replid":
+			replication = value
+		}
+	}
+	if run == "" {
+		return ""
+	}
+	return run + " " + replication
+}
+
+// Seal gives the share the epoch, stops admissions there, and returns its oldest undecided takes, at most limit and at
+// most 1000. A share that was missing stays Gone in later answers, also to later epochs, until it is opened: it was
+// never laid out whole. The same holds for a share that was wiped and not opened. When the share was opened under this
+// very epoch, Seal fails with sale.ErrConflict.
+func (g *Gate) Seal(ctx context.Context, sku string, share sale.Share, epoch int64, limit int) (sale.SealedShare, error) {
+	k, err := g.layerKeys(sku, share, epoch)
+	if err != nil {
+		return sale.SealedShare{}, err
+	}
+	reply, err := g.runStrings(ctx, sealScript, k.args[:], epoch, min(max(limit, 1), maxPage))
+	if err != nil {
+		return sale.SealedShare{}, fmt.Errorf("shard: seal: %w", err)
+	}
+	switch {
+	case len(reply) == 1 && reply[0] == strconv.Itoa(replyStale):
+		return sale.SealedShare{}, sale.ErrConflict
+	case len(reply) < 4:
+		return sale.SealedShare{}, fmt.Errorf("shard: malformed reply of seal: %d strings", len(reply))
+	}
+	s := sale.SealedShare{Gone: reply[1] == "1", More: reply[3] == "1"}
+	if s.Epoch, err = strconv.ParseInt(reply[2], 10, 64); err != nil {
+		return sale.SealedShare{}, fmt.Errorf("shard: malformed reply of seal: %w", err)
+	}
+	s.Pending, err = parseTakes(reply[4:])
+	return s, err
+}
+
+// Tell settles undecided takes of a share sealed at epoch: kept ids stay known, the others are given back as doubtful.
+func (g *Gate) Tell(
+	ctx context.Context, sku string, share sale.Share, epoch int64, kept, dropped []sale.PendingTake,
+) error {
+	k, err := g.layerKeys(sku, share, epoch)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(kept, dropped)
+	for from := 0; from < len(all); from += tellBatch {
+		var packed []byte
+		for i := from; i < min(from+tellBatch, len(all)); i++ {
+			packed = packTell(packed, all[i].Order, i < len(kept))
+		}
+		if err := g.layerStep(ctx, tellScript, k, epoch, packed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wipe empties a share sealed at epoch.
+func (g *Gate) Wipe(ctx context.Context, sku string, share sale.Share, epoch int64) error {
+	k, err := g.layerKeys(sku, share, epoch)
+	if err != nil {
+		return err
+	}
+	return g.layerStep(ctx, wipeScript, k, epoch)
+}
+
+// Fill loads holdings into a share sealed at epoch. Orders that it knows already are left alone.
+func (g *Gate) Fill(ctx context.Context, sku string, share sale.Share, epoch int64, rows []sale.Holding) error {
+	k, err := g.layerKeys(sku, share, epoch)
+	if err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(rows, fillBatch) {
+		var packed []byte
+		for i := range chunk {
+			if err := checkTake(chunk[i].Buyer, chunk[i].Quantity); err != nil {
+				return err
+			}
+			packed = packFill(packed, &chunk[i])
+		}
+		if err := g.layerStep(ctx, fillScript, k, epoch, packed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open sets what is left in a share sealed at epoch and lets it admit. A share that is open at this epoch is left alone.
+func (g *Gate) Open(ctx context.Context, sku string, share sale.Share, epoch, left int64) error {
+	k, err := g.layerKeys(sku, share, epoch)
+	if err != nil {
+		return err
+	}
+	if left < 0 || left > sale.MaxTotal {
+		return sale.BadInput("left", fmt.Sprintf("must be a whole number from 0 to %d", sale.MaxTotal))
+	}
+	return g.layerStep(ctx, openScript, k, epoch, left)
+}
+
+func (g *Gate) layerKeys(sku string, share sale.Share, epoch int64) (*keys, error) {
+	if err := checkEpoch(epoch); err != nil {
+		return nil, err
+	}
+	return g.keys.of(sku, share)
+}
+
+// layerStep runs one step of a reshare: sale.ErrConflict when the share does not belong to this epoch, ErrGone when it
+// was lost meanwhile.
+func (g *Gate) layerStep(ctx context.Context, s *script, k *keys, args ...any) error {
+	reply, err := g.runInts(ctx, s, k, args...)
+	switch {
+	case err != nil:
+		return fmt.Errorf("shard: %s: %w", s.name, err)
+	case len(reply) == 0:
+		return fmt.Errorf("shard: malformed reply of %s", s.name)
+	case reply[0] == replyStale:
+		return sale.ErrConflict
+	case reply[0] == replyGone:
+		return fmt.Errorf("shard: %s: %w", s.name, ErrGone)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+-- settle: tells a share how takes ended. Every take is told by its own token, so it may come late, twice, or to a share
+-- that was laid out anew: what does not fit is no work.
+--
+-- KEYS     stock, buyer, order, journal of the share
+-- ARGV[1]  1 to 128 settlements, packed one behind the other:
+--          id (16 bytes), 1 for kept or 0 for dropped (1 byte), length of token (1 byte), token
+-- RETURNS  integers: {7} keys missing · {6} sealed: the reshare tells these takes itself · {0, number of changes made}
+-- CALLER   lane.flush
+
+local GONE, SEALED, DONE = 7, 6, 0
+local MAX_BATCH, HEAD = 128, 18
+
+if not epoch then
+  return {GONE}
+end
+if sealed then
+  return {SEALED}
+end
+
+local batch = ARGV[1]
+local ids, kept, tokens, n, at, size = {}, {}, {}, 0, 1, #batch
+while at <= size do
+  local keep, len = byte(batch, at + 16, at + 17)
+  if n == MAX_BATCH or not len or len == 0 or at + HEAD + len - 1 > size then
+    return redis.error_reply('ERR settle: malformed batch')
+  end
+  n = n + 1
+  ids[n] = sub(batch, at, at + 15)
+  kept[n] = keep == 1
+  tokens[n] = sub(batch, at + HEAD, at + HEAD + len - 1)
+  at = at + HEAD + len
+end
+if n == 0 then
+  return redis.error_reply('ERR settle: malformed batch')
+end
+
+load(ids)
+local made = 0
+for i = 1, n do
+  local id, entry = ids[i], entries[ids[i]]
+  if entry and entry.token == tokens[i] then
+    if entry.state == 'p' then
+      if not kept[i] then
+        give_back(entry)
+      end
+      become(id, entry, kept[i] and 'k' or 'd')
+      made = made + 1
+    elseif entry.state == 'd' and kept[i] then
+      -- Given back too early. What is no longer there to take is left to the reshare.
+      if left >= entry.quantity then
+        left = left - entry.quantity
+      end
+      changes = changes + 1
+      counts[entry.buyer].units = counts[entry.buyer].units + entry.quantity
+      dirty_buyers[entry.buyer] = true
+      become(id, entry, 'k')
+      made = made + 1
+    end
+  end
+end
+save()
+return {DONE, made}
