@@ -165,6 +165,7 @@ type buckets struct {
 	globals                    int
 	addresses                  []netip.Addr
 	buyers                     []string
+	won                        sale.OrderID
 }
 
 func (b *buckets) verdict(no bool) Verdict {
@@ -195,9 +196,19 @@ func (b *buckets) Buyer(id string) Verdict {
 	return b.verdict(b.noBuyers)
 }
 
-type winners map[sale.OrderID]bool
+// set changes or reads the fake under its lock.
+func (b *buckets) set(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+}
 
-func (w winners) Has(id sale.OrderID) bool { return w[id] }
+// Has makes the buckets a Winners too.
+func (b *buckets) Has(id sale.OrderID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.won == id
+}
 
 // logBook keeps what was logged.
 type logBook struct {
@@ -229,7 +240,6 @@ type node struct {
 	*Servers
 	shop    *shop
 	buckets *buckets
-	winners winners
 	log     *logBook
 }
 
@@ -254,13 +264,13 @@ func startNode(t testing.TB, change func(*Config)) *node {
 	}
 	n := &node{
 		shop:    &shop{listing: demoListing(), orders: map[sale.OrderID]sale.Order{}, ready: handler.Readiness{Ready: true}},
-		buckets: &buckets{}, winners: winners{}, log: &logBook{},
+		buckets: &buckets{}, log: &logBook{},
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	n.Servers, err = New(cfg, Parts{
 		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Health: n.shop,
-		Limits: n.buckets, Winners: n.winners, Now: func() time.Time { return testNow }, Log: log,
+		Limits: n.buckets, Winners: n.buckets, Now: func() time.Time { return testNow }, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

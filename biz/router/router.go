@@ -170,14 +170,14 @@ func (s *Servers) Run() error {
 }
 
 // Shutdown takes no new connections, ends the event streams, and waits for the requests in flight, until ctx ends or
-// the drain timeout is over. Whatever the handlers use may be closed after it.
+// the drain timeout is over. Whatever the handlers use may be closed after it. A second call finds nothing to do.
 func (s *Servers) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.drain)
 	defer cancel()
 	streams := s.streams.Close(ctx)
 	done := make(chan error, 2)
 	for _, h := range []*server.Hertz{s.public, s.admin} {
-		go func() { done <- h.Shutdown(ctx) }()
+		go func() { done <- stop(ctx, h) }()
 	}
 	stopped := make(chan struct{})
 	go func() {
@@ -188,6 +188,13 @@ func (s *Servers) Shutdown(ctx context.Context) error {
 	cancel()
 	<-stopped
 	return err
+}
+
+func stop(ctx context.Context, h *server.Hertz) error {
+	if !h.IsRunning() {
+		return nil
+	}
+	return h.Shutdown(ctx)
 }
 
 func listen(setting, addr string) (net.Listener, error) {
