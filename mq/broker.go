@@ -91,6 +91,18 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", uint8(o))
 }
 
+// Open returns the broker that cfg chooses. It does not wait for a server: a broker that is away now is connected to
+// when it comes.
+func Open(cfg Config, deps Deps) (Broker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Driver == DriverMemory {
+		return NewMemory(cfg, deps), nil
+	}
+	return NewRabbit(cfg, deps), nil
+}
+
 // publishAll publishes messages together and waits for their outcomes. When ctx ends first, those still open are
 // Unknown.
 func publishAll(ctx context.Context, b Broker, msgs []Message) []Outcome {

@@ -1,7 +1,6 @@
 package mq
 
 import (
-	"encoding/json"
 	"strings"
 
 	"stockade/biz/sale"
@@ -78,7 +77,7 @@ func (c *Consumers) parkedMessage(p poison) Message {
 		return m
 	}
 	m.ID, m.ContentType = p.order.ID.String(), EnvelopeType
-	m.Body, _ = json.Marshal(envelope{[]sale.Order{p.order}}) // it was decoded from JSON, so it encodes
+	m.Body, _ = strictJSON.Marshal(envelope{[]sale.Order{p.order}}) // it was decoded from JSON, so it encodes
 	return m
 }
 

@@ -2,7 +2,6 @@ package mq
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -45,7 +44,7 @@ func (r *Relay) sweepNotices() {
 func (r *Relay) publishNotices(ctx context.Context, notices []sale.Notice) ([]int64, error) {
 	msgs := make([]Message, len(notices))
 	for i, n := range notices {
-		body, err := json.Marshal(envelope{n.Orders})
+		body, err := strictJSON.Marshal(envelope{n.Orders})
 		if err != nil {
 			return nil, fmt.Errorf("encode notice %d: %w", n.Seq, err)
 		}

@@ -42,6 +42,7 @@ func Run(t *testing.T, newLab NewLab) {
 
 func everyOfferArrivesAndIsMarked(t *testing.T, newLab NewLab) {
 	b := setUp(t, newLab, func(c *mq.Config) { c.OutboxSweepAfterMs = 3_600_000 })
+	b.await("broker ready", b.broker.Ready)
 	b.consumers()
 	relay := b.relay()
 	var all []sale.Order
