@@ -1,0 +1,1 @@
+UPDATE ledger SET progress_at = ? WHERE sku = ?

@@ -1,0 +1,6 @@
+SELECT seq, id, sku, buyer, qty, share, epoch, token, created_at, expires_at, closed_at, close_reason
+FROM outbox FORCE INDEX (outbox_sweep)
+WHERE state = 0 AND sent_at <= ?
+ORDER BY sent_at
+LIMIT ?
+FOR UPDATE SKIP LOCKED

@@ -1,0 +1,1 @@
+UPDATE outbox SET state = 0, sent_at = 0 WHERE state = 1

@@ -1,0 +1,1 @@
+SELECT state FROM sku WHERE id = ? FOR UPDATE

@@ -1,0 +1,1 @@
+UPDATE event SET claimed_at = ? WHERE seq IN (?)

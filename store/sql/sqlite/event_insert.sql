@@ -1,0 +1,1 @@
+INSERT INTO event (topic, body, created_at, claimed_at) VALUES (?, ?, ?, ?)

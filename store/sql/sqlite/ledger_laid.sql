@@ -1,0 +1,1 @@
+UPDATE ledger SET laid_epoch = epoch, laid_gate = ? WHERE sku = ?

@@ -1,0 +1,1 @@
+SELECT epoch FROM ledger WHERE sku = ?

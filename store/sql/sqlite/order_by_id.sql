@@ -1,0 +1,1 @@
+SELECT id, sku, buyer, qty, state, reason, accepted_at, expires_at FROM orders WHERE buyer = ? AND id = ?

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM outbox WHERE state = ?

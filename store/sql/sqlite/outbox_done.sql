@@ -1,0 +1,1 @@
+UPDATE outbox SET state = 2 WHERE seq IN (?)

@@ -1,0 +1,5 @@
+SELECT seq, id, sku, buyer, qty, share, epoch, token, created_at, expires_at, closed_at, close_reason
+FROM outbox NOT INDEXED
+WHERE sku = ? AND seq > ?
+ORDER BY seq
+LIMIT ?

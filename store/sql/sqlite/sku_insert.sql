@@ -1,0 +1,2 @@
+INSERT INTO sku (id, state, opens_at, closes_at, buyer_limit, payment_window, slots, reserve_pct, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+//go:embed sql/mysql/*.sql sql/sqlite/*.sql
+var sqlFiles embed.FS
+
+// statements holds the SQL of one dialect. Each field is one file, named in files.
+type statements struct {
+	ping, schemaVersion                                                  string
+	skuInsert, skuLock, skuState                                         string
+	listing, listings                                                    string
+	ledgerInsert, ledgerLock, ledgerShare, ledgerPromise                 string
+	ledgerRaise, ledgerProgress, ledgerFinish, ledgerLaid                string
+	outboxInsert, outboxByIDs, outboxLive, outboxPage                    string
+	outboxMarkSent, outboxNew, outboxClaim, outboxOverdue, outboxWritten string
+	outboxDone, outboxRenew, outboxRenewAll, outboxDepth                 string
+	orderInsert, orderByID, ordersOf                                     string
+	eventInsert, eventWaiting, eventClaim, eventDelete                   string
+	booksLive, booksOrders, booksMissing, booksStrangers, booksOverLimit string
+}
+
+func (s *statements) files() map[string]*string {
+	return map[string]*string{
+		"ping": &s.ping, "schema_version": &s.schemaVersion,
+		"sku_insert": &s.skuInsert, "sku_lock": &s.skuLock, "sku_state": &s.skuState,
+		"listing": &s.listing, "listings": &s.listings,
+		"ledger_insert": &s.ledgerInsert, "ledger_lock": &s.ledgerLock, "ledger_share": &s.ledgerShare,
+		"ledger_promise": &s.ledgerPromise, "ledger_raise": &s.ledgerRaise, "ledger_progress": &s.ledgerProgress,
+		"ledger_finish": &s.ledgerFinish, "ledger_laid": &s.ledgerLaid,
+		"outbox_insert": &s.outboxInsert, "outbox_by_ids": &s.outboxByIDs, "outbox_live": &s.outboxLive,
+		"outbox_page": &s.outboxPage, "outbox_mark_sent": &s.outboxMarkSent, "outbox_new": &s.outboxNew,
+		"outbox_claim": &s.outboxClaim, "outbox_overdue": &s.outboxOverdue, "outbox_written": &s.outboxWritten,
+		"outbox_done": &s.outboxDone, "outbox_renew": &s.outboxRenew, "outbox_renew_all": &s.outboxRenewAll,
+		"outbox_depth": &s.outboxDepth,
+		"order_insert": &s.orderInsert, "order_by_id": &s.orderByID, "orders_of": &s.ordersOf,
+		"event_insert": &s.eventInsert, "event_waiting": &s.eventWaiting, "event_claim": &s.eventClaim,
+		"event_delete": &s.eventDelete,
+		"books_live":   &s.booksLive, "books_orders": &s.booksOrders, "books_missing": &s.booksMissing,
+		"books_strangers": &s.booksStrangers, "books_over_limit": &s.booksOverLimit,
+	}
+}
+
+// loadStatements reads every statement from sql/<dialect>/ of fsys. A file that is missing, empty or left over is an
+// error.
+func loadStatements(fsys fs.FS, dialect string) (*statements, error) {
+	var s statements
+	files := s.files()
+	for name, into := range files {
+		raw, err := fs.ReadFile(fsys, "sql/"+dialect+"/"+name+".sql")
+		if err != nil {
+			return nil, fmt.Errorf("load statement: %w", err)
+		}
+		if *into = withoutComments(string(raw)); *into == "" {
+			return nil, fmt.Errorf("load statement: sql/%s/%s.sql is empty", dialect, name)
+		}
+	}
+	found, err := fs.ReadDir(fsys, "sql/"+dialect)
+	if err != nil {
+		return nil, fmt.Errorf("load statements: %w", err)
+	}
+	for _, f := range found {
+		if files[strings.TrimSuffix(f.Name(), ".sql")] == nil {
+			return nil, fmt.Errorf("load statements: nothing uses sql/%s/%s", dialect, f.Name())
+		}
+	}
+	return &s, nil
+}
+
+// withoutComments drops comment lines: they are for readers of the file, not for every packet to the server.
+func withoutComments(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			b.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// inList gives the one "IN (?)" of a statement n placeholders.
+func inList(query string, n int) string {
+	return strings.Replace(query, "IN (?)", "IN (?"+strings.Repeat(", ?", n-1)+")", 1)
+}
+
+// bulk repeats the one row behind VALUES n times.
+func bulk(query string, n int) string {
+	head, row, _ := strings.Cut(query, "VALUES ")
+	return head + "VALUES " + row + strings.Repeat(", "+row, n-1)
+}
