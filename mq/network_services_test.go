@@ -1,0 +1,183 @@
+//go:build services
+
+package mq_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"stockade/biz/sale"
+	"stockade/mq"
+	"stockade/mq/mqtest"
+)
+
+// away is a broker behind a proxy, with the whole path around it.
+type away struct {
+	*testing.T
+	proxy    *proxy
+	cfg      mq.Config
+	counters *mq.Counters
+	broker   mq.Broker
+	relay    *mq.Relay
+	store    *mqtest.Store
+	rng      *rand.Rand
+	all      []sale.Order
+}
+
+func goAway(t *testing.T) *away {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	a := &away{T: t, counters: new(mq.Counters), store: mqtest.NewStore(), rng: rand.New(rand.NewPCG(seed, 1))}
+	lab := mqtest.NewRabbitLab(mq.QueueQuorum)(t, func(c *mq.Config) {
+		var through string
+		a.proxy, through = newProxy(t, c.URL)
+		c.URL = through
+		c.ConnectTimeoutMs, c.WriteTimeoutMs, c.ConfirmTimeoutMs = 500, 500, 1000
+		c.HeartbeatMs = 1000
+	})
+	a.cfg = lab.Config
+	deps := mq.Deps{Counters: a.counters}
+	a.broker = lab.Open(t, deps)
+	a.relay = mq.NewRelay(a.cfg, deps, a.broker, a.store)
+	a.relay.Start()
+	t.Cleanup(a.relay.Close)
+	consumers := mq.NewConsumers(a.cfg, deps, a.broker, a.store)
+	consumers.Start()
+	t.Cleanup(consumers.Close)
+	a.await("ready", a.broker.Ready)
+	return a
+}
+
+func (a *away) offer(n int) {
+	orders := make([]sale.Order, n)
+	for i := range orders {
+		orders[i] = mqtest.NewOrder(a.rng, uint64(len(a.all)+i))
+	}
+	a.store.Put(orders)
+	a.relay.Offer(slices.Clone(orders))
+	a.all = append(a.all, orders...)
+}
+
+func (a *away) await(what string, holds func() bool) {
+	a.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			a.Fatalf("not in time: %s (%d offered, %d written, %d NEW, %+v)", what,
+				len(a.all), a.store.Written(), a.store.In(mqtest.New), a.counters.Snapshot())
+		}
+	}
+}
+
+func (a *away) awaitAll() {
+	a.Helper()
+	a.await("all written and marked", func() bool {
+		return a.store.Written() == len(a.all) && a.store.In(mqtest.New) == 0
+	})
+	if err := a.store.Check(a.all); err != nil {
+		a.Fatal(err)
+	}
+	if s := a.counters.Snapshot(); s.Published != s.Confirmed+s.Returned+s.Rejected+s.Unknown {
+		a.Fatalf("outcomes do not add up to what was published: %+v", s)
+	}
+}
+
+// Connections are cut again and again while confirms are on their way.
+func TestNetworkCutMidConfirm(t *testing.T) {
+	a := goAway(t)
+	for i := range 20 {
+		for range 10 {
+			a.offer(1 + a.rng.IntN(100))
+		}
+		if i%2 == 0 {
+			published := a.counters.Snapshot().Published
+			a.await("in flight, or away", func() bool {
+				return a.counters.Snapshot().Published > published || !a.broker.Ready()
+			})
+		}
+		a.proxy.Cut()
+	}
+	a.awaitAll()
+	if s := a.counters.Snapshot(); s.Reconnects == 0 {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// The network falls silent without closing anything. Nobody may hang: not a publish, not Offer, not the consumers.
+func TestNetworkHalfOpen(t *testing.T) {
+	a := goAway(t)
+	a.offer(500)
+	a.awaitAll()
+	a.proxy.Freeze()
+
+	// More than the sockets hold, so that a write meets a full one.
+	outcomes := make(chan mq.Outcome, 300)
+	begin := time.Now()
+	big := make([]byte, 100<<10)
+	for range cap(outcomes) {
+		a.broker.Publish(context.Background(), mq.Message{
+			Exchange: mq.NamesFor(a.cfg.Prefix).Events, Key: "test", ID: "big", Body: big,
+		}, func(o mq.Outcome) { outcomes <- o })
+	}
+	for range cap(outcomes) {
+		if o := <-outcomes; o != mq.Unknown && o != mq.NotSent {
+			t.Fatalf("outcome %v through a dead network", o)
+		}
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Fatalf("outcomes came after %v; a confirm is waited for 1 s, a write 0.5 s", took)
+	}
+	a.offer(1000)
+	a.await("not ready", func() bool { return !a.broker.Ready() })
+	a.proxy.Thaw()
+	a.awaitAll()
+}
+
+// A broker whose server is away for good can be closed, and so can relay and consumers.
+func TestNetworkHalfOpenClose(t *testing.T) {
+	a := goAway(t)
+	a.offer(200)
+	a.awaitAll()
+	a.proxy.Freeze()
+	defer a.proxy.Thaw()
+	a.offer(300)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.relay.Close()
+		_ = a.broker.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(15 * time.Second):
+		t.Fatal("Close hangs")
+	}
+	if n := a.store.In(mqtest.New); n != 300 {
+		t.Fatalf("%d rows NEW, 300 could not be published", n)
+	}
+}
+
+// Nothing listens at the address: everything waits in the outbox, and nothing piles up in memory.
+func TestNetworkServerAbsentAtFirst(t *testing.T) {
+	cfg := mqtest.Config()
+	cfg.URL = "amqp://guest:guest@127.0.0.1:1/"
+	counters := new(mq.Counters)
+	broker, err := mq.Open(cfg, mq.Deps{Counters: counters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = broker.Close() }()
+	outcome := make(chan mq.Outcome, 1)
+	broker.Publish(context.Background(), mq.Message{}, func(o mq.Outcome) { outcome <- o })
+	if o := <-outcome; o != mq.NotSent {
+		t.Fatal(o)
+	}
+	if _, err := broker.Subscribe(context.Background(), "any", 1); err == nil {
+		t.Fatal("subscribed to nothing")
+	}
+	if broker.Ready() {
+		t.Fatal("ready without a server")
+	}
+}
