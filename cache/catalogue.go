@@ -168,19 +168,14 @@ func (c *Catalogue) fetch(ctx context.Context, sku string, number uint64) *entry
 	defer cancel()
 	e := &entry{sku: sku, number: number, until: c.clock.elapsed()}
 	e.listing, e.err = c.load(ctx, sku)
-	place := c.place(maphash.String(c.seed, sku))
 	switch {
 	case e.err == nil:
 		ttl := int64(ms(c.cfg.ListingTTLMs))
 		e.until += ttl - rand.Int64N(ttl/jitterParts)
-		if old := place.Load(); old != nil && old.sku == sku {
-			place.CompareAndSwap(old, nil) // ristretto may drop the listing, and then this would speak up again
-		}
 		c.known.Set(sku, e, 1)
 	case errors.Is(e.err, sale.ErrNotFound):
 		e.until += int64(ms(c.cfg.NotFoundTTLMs))
-		c.known.Del(sku)
-		place.Store(e)
+		c.place(maphash.String(c.seed, sku)).Store(e)
 	}
 	return e
 }

@@ -125,7 +125,7 @@ func TestFlagsFollowTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, clk := newFlags(t, nil)
 		model := &naiveFlags{notes: map[sale.Share][]told[sale.Figures]{}, wins: map[sale.Share][]sale.Winners{}}
-		slots := rapid.IntRange(1, 2).Draw(t, "slots")
+		slots := rapid.IntRange(1, 3).Draw(t, "slots")
 		share := rapid.SampledFrom(sale.Shares(slots))
 		anEpoch, change, hash := rapid.Int64Range(1, 2), rapid.Int64Range(1, 4), rapid.Uint64Range(0, 5)
 		seldom := rapid.Custom(func(t *rapid.T) bool { return rapid.IntRange(0, 14).Draw(t, "seldom") == 0 })
@@ -141,11 +141,16 @@ func TestFlagsFollowTheModel(t *testing.T) {
 				f.Note(sku, news)
 				model.note(news)
 			},
-			"note all empty": func(t *rapid.T) {
+			"note round": func(t *rapid.T) { // what a look at all shares finds near the end of a sale
 				e, c := anEpoch.Draw(t, "epoch"), change.Draw(t, "changes")
+				last := share.Draw(t, "last") // the only share with units
 				for _, share := range sale.Shares(slots) {
-					f.Note(sku, sale.Figures{Share: share, Epoch: e, Changes: c})
-					model.note(sale.Figures{Share: share, Epoch: e, Changes: c})
+					news := sale.Figures{Share: share, Epoch: e, Changes: c}
+					if share == last {
+						news.Left = rapid.Int64Range(0, 3).Draw(t, "left")
+					}
+					f.Note(sku, news)
+					model.note(news)
 				}
 			},
 			"winners": func(t *rapid.T) {

@@ -180,6 +180,31 @@ func TestRetryAfterIsExact(t *testing.T) {
 	})
 }
 
+// Over any stretch of time a bucket admits what flowed in and what was there, and not one more.
+func TestRateIsNeverExceeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		perSecond := rapid.IntRange(1, 1_000_000).Draw(t, "perSecond")
+		burst := rapid.IntRange(1, 1000).Draw(t, "burst")
+		l, c := newLimiter(t, buyersOnly(perSecond, burst, 1))
+		admitted := 0
+		for range 5000 {
+			if v := l.Buyer("b"); v.OK {
+				admitted++
+			} else {
+				c.advance(v.RetryAfter)
+			}
+		}
+		passed := c.ns.Load()
+		if most := burst + int(passed*int64(perSecond)/int64(time.Second)); admitted > most {
+			t.Fatalf("%d admitted in %d ns at %d per second and a burst of %d, at most %d", admitted, passed, perSecond, burst, most)
+		}
+		least := burst + int(float64(passed)/float64(time.Second)*float64(perSecond)*0.998)
+		if admitted < least-1 {
+			t.Fatalf("%d admitted in %d ns at %d per second and a burst of %d, at least %d", admitted, passed, perSecond, burst, least)
+		}
+	})
+}
+
 func TestBucketsAreApart(t *testing.T) {
 	l, _ := newLimiter(t, limiter.Config{
 		GlobalPerSecond: 1, GlobalBurst: 3, AddressPerSecond: 1, AddressBurst: 1, BuyerPerSecond: 1, BuyerBurst: 1,

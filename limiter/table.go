@@ -15,10 +15,11 @@ const spare = 2
 // table keeps the buckets of many keys in fixed memory. It never forgets in anyone's favour: a key that comes back is
 // given a bucket at most as full as its own would be by now.
 //
-// A key belongs to one group. A bucket that is full again (TAT in the past) says nothing and is free for the next key.
-// When none is free, the one that is nearest to full goes, and the group's floor remembers its TAT: a key that the group
-// does not know may be any of those evicted, so it starts at the floor, the highest TAT among them. Time passes the
-// floor as it passes every TAT, so no sweep is needed.
+// A key belongs to one group. For a new key the group's bucket with the lowest TAT goes: one that is full again says
+// nothing and is no loss, and when none is full it is the one nearest to it. The floor remembers its TAT. All that stay
+// are at or above the floor and newcomers start there, so the floor never falls and is the highest TAT of all that went:
+// whoever a newcomer may have been before, it does not gain. Time passes the floor as it passes every TAT, so no sweep
+// is needed.
 type table struct {
 	quota  quota
 	groups []group
@@ -26,11 +27,11 @@ type table struct {
 
 type group struct {
 	mu      sync.Mutex
-	floor   int64 // highest TAT that was evicted
+	floor   int64 // TAT of the bucket that went last, the highest of all that went
 	buckets [ways]bucket
 }
 
-// bucket is one key's state. A free bucket keeps the key it had, which does no harm: that key's bucket is full.
+// bucket is one key's state. One that was never used stands for key 0 with a full bucket, which is true for any key.
 type bucket struct {
 	key uint64 // seeded hash of the address or the buyer
 	tat int64
@@ -58,17 +59,10 @@ func (t *table) take(key uint64, now int64) Verdict {
 	}
 	tat, v := t.quota.take(g.floor, now)
 	if v.OK { // a refused newcomer needs no bucket: the floor refuses it again
-		g.evict(lowest, now)
+		g.floor = g.buckets[lowest].tat
 		g.buckets[lowest] = bucket{key, tat}
 	}
 	return v
-}
-
-// evict makes room at i. The floor rises only for a bucket that time has not filled.
-func (g *group) evict(i int, now int64) {
-	if tat := g.buckets[i].tat; tat > now {
-		g.floor = max(g.floor, tat)
-	}
 }
 
 // groupOf spreads keys evenly over any number of groups by the high word of a product.
