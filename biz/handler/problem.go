@@ -48,7 +48,7 @@ func (p *Problem) Write(c *app.RequestContext) {
 	c.Response.SetStatusCode(info.Status)
 	c.Response.Header.SetContentType(problemType)
 	if p.mayRepeat() {
-		setInt(c, "Retry-After", p.retryAfter())
+		SetInt(c, "Retry-After", p.retryAfter())
 	}
 	buf := c.Response.BodyBuffer()
 	buf.B = p.appendJSON(buf.B[:0], info, c)
@@ -123,7 +123,7 @@ func appendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-func setInt(c *app.RequestContext, header string, n int64) {
-	var digits [20]byte
-	c.Response.Header.SetBytesV(header, strconv.AppendInt(digits[:0], n, 10))
+// SetInt sets a header of the answer to a number. Numbers below 100 cost no allocation.
+func SetInt(c *app.RequestContext, header string, n int64) {
+	c.Response.Header.Set(header, strconv.FormatInt(n, 10))
 }

@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"github.com/cloudwego/hertz/pkg/app"
@@ -92,12 +91,7 @@ func tell(c *app.RequestContext, v Verdict) {
 	if v.Limit == 0 {
 		return
 	}
-	setInt(c, "RateLimit-Limit", int64(v.Limit))
-	setInt(c, "RateLimit-Remaining", int64(max(v.Remaining, 0)))
-	setInt(c, "RateLimit-Reset", int64((v.Reset+time.Second-1)/time.Second))
-}
-
-func setInt(c *app.RequestContext, header string, n int64) {
-	var digits [20]byte
-	c.Response.Header.SetBytesV(header, strconv.AppendInt(digits[:0], n, 10))
+	handler.SetInt(c, "RateLimit-Limit", int64(v.Limit))
+	handler.SetInt(c, "RateLimit-Remaining", int64(max(v.Remaining, 0)))
+	handler.SetInt(c, "RateLimit-Reset", int64((v.Reset+time.Second-1)/time.Second))
 }
