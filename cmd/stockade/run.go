@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// cli is one invocation: what it may write to, and what its environment says.
+type cli struct {
+	stdin  io.Reader
+	stdout io.Writer // results only
+	stderr io.Writer // everything else
+	env    []string
+	format string // -o
+}
+
+// run executes one command line and returns the exit status.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, env: env}
+	root := c.rootCommand()
+	root.SetArgs(negativesLast(root, args))
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = fail(exitInterrupted, errors.New("interrupted"))
+	}
+	code := exitCode(err)
+	if err != nil && !errors.Is(err, errSilent) {
+		fmt.Fprintf(stderr, "stockade: %s\n", strings.TrimSpace(err.Error()))
+		if code == exitUsage {
+			fmt.Fprintf(stderr, "Try `%s --help`.\n", cmd.CommandPath())
+		}
+	}
+	if code == exitUsage && cmd.CommandPath() == "stockade check" {
+		return checkUnknown // monitors know no other numbers
+	}
+	return code
+}
+
+func (c *cli) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stockade",
+		Short: "Sell one hot SKU to very many buyers without overselling it",
+		Long: "Stockade sells hot SKUs: run it with `dev` or `serve`, look after SKUs with `sku`.\n\n" +
+			"Results go to standard output in the form that -o asks for, everything else to standard error.\n\n" + exitHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return c.checkFormat()
+		},
+	}
+	root.PersistentFlags().StringVarP(&c.format, "output", "o", "table", "form of the result: "+strings.Join(formats, ", "))
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fail(exitUsage, err) })
+	root.AddCommand(c.devCommand(), c.serveCommand(), c.migrateCommand(),
+		c.skuCommand(), c.orderCommand(), c.configCommand(), c.errorsCommand(), c.checkCommand(), c.versionCommand())
+	helpForGroups(root)
+	return root
+}
+
+// helpForGroups makes a command that only groups others refuse unknown ones; cobra would print its help and succeed.
+func helpForGroups(cmd *cobra.Command) {
+	if cmd.HasSubCommands() && cmd.RunE == nil {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.FParseErrWhitelist.UnknownFlags = true // flags of a misspelt command are not the mistake
+		cmd.SuggestionsMinimumDistance = 2
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				text += fmt.Sprintf("; did you mean %q?", near[0])
+			}
+			return fail(exitUsage, errors.New(text))
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		helpForGroups(sub)
+	}
+}
+
+var negative = regexp.MustCompile(`^-[0-9]+$`)
+
+// negativesLast moves the negative number of `sku adjust` behind a --, where it is not taken for a flag.
+func negativesLast(root *cobra.Command, args []string) []string {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd.CommandPath() != "stockade sku adjust" {
+		return args
+	}
+	var kept, moved []string
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return append(append(kept, args[i:]...), moved...)
+		case negative.MatchString(arg):
+			moved = append(moved, arg)
+		default:
+			kept = append(kept, arg)
+		}
+	}
+	return append(append(kept, "--"), moved...)
+}
+
+// exactArgs is cobra.ExactArgs with the names of what is expected.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		want := "no arguments"
+		if len(names) > 0 {
+			want = strings.Join(names, " ")
+		}
+		return fail(exitUsage, fmt.Errorf("%s takes %s, got %d arguments", cmd.CommandPath(), want, len(args)))
+	}
+}
+
+// lookup reads an environment variable of this invocation.
+func (c *cli) lookup(name string) (string, bool) {
+	for i := len(c.env) - 1; i >= 0; i-- {
+		if value, found := strings.CutPrefix(c.env[i], name+"="); found {
+			return value, true
+		}
+	}
+	return "", false
+}
