@@ -12,11 +12,8 @@ import (
 	"stockade/biz/sale"
 )
 
-// Errors of the gate besides those of package sale.
-var (
-	// ErrGone says that a share's keys are missing where a reshare needs them.
-	ErrGone = errors.New("the share's keys are missing")
-)
+// ErrGone says that a share's keys are missing where a reshare needs them.
+var ErrGone = errors.New("the share's keys are missing")
 
 // settleCall bounds the settlements of one call to a lane.
 const settleCall = 512
@@ -55,12 +52,15 @@ func Open(ctx context.Context, cfg Config, options ...Option) (*Gate, error) {
 	return g, nil
 }
 
-// Close settles what waits as long as Redis takes it, ends the lanes, and closes the connections. Later calls get
-// sale.ErrShuttingDown.
+// Close settles what waits as long as Redis takes it, ends the lanes, and closes the connections. Later admissions and
+// settlements get sale.ErrShuttingDown. Closing twice is harmless.
 func (g *Gate) Close() error {
 	g.later.close()
 	g.lanes.close()
-	return g.client.Close()
+	if err := g.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+		return fmt.Errorf("shard: close: %w", err)
+	}
+	return nil
 }
 
 // Ping asks every master for a sign of life.

@@ -27,14 +27,33 @@ func Run(t *testing.T, address string) {
 		{"Batch", testBatch},
 		{"Settle", testSettle},
 		{"Doubtful", testDoubtful},
+		{"Credit", testCredit},
+		{"Seal", testSeal},
+		{"Full", testFull},
+		{"Open", testOpen},
+		{"Overdue", testOverdue},
+		{"Winners", testWinners},
+		{"WinnersLeftOut", testWinnersLeftOut},
+		{"Identity", testIdentity},
+		{"Hints", testHints},
+		{"LastUnit", testLastUnit},
+		{"SettleLater", testSettleLater},
+		{"Model", testModel},
+		{"LostReply", testLostReply},
+		{"LateReply", testLateReply},
+		{"NotSent", testNotSent},
+		{"NoScript", testNoScript},
+		{"CallersGone", testCallersGone},
+		{"Breaker", testBreaker},
+		{"BadInput", testBadInput},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newBench(t, address)) })
 	}
 }
 
 const (
-	sku     = "demo"
-	patient = 20_000 // ms: on a busy machine only a hang is a failure
+	patient      = 20_000 // ms: on a busy machine only a hang is a failure
+	patientForIt = patient * time.Millisecond
 )
 
 var prefixes atomic.Int64
@@ -44,6 +63,7 @@ type bench struct {
 	*testing.T
 	address string
 	prefix  string
+	sku     string
 	gate    *shard.Gate
 	raw     *redis.Client
 	ids     uint64
@@ -51,7 +71,7 @@ type bench struct {
 
 func newBench(t *testing.T, address string) *bench {
 	b := &bench{
-		T: t, address: address,
+		T: t, address: address, sku: "demo",
 		prefix: fmt.Sprintf("shardtest-%d-%d", time.Now().UnixNano(), prefixes.Add(1)),
 		raw:    redis.NewClient(&redis.Options{Addr: address, Protocol: 2, DisableIdentity: true}),
 	}
@@ -88,20 +108,23 @@ func (b *bench) open(address string, change func(*shard.Config), options ...shar
 	return g
 }
 
+// dropKeys deletes what the test left of its SKU.
 func (b *bench) dropKeys() {
-	ctx := context.Background()
-	for _, share := range sale.Shares(sale.MaxSlots) {
-		for _, kind := range []string{"stock", "buyer", "order", "journal"} {
-			if err := b.raw.Del(ctx, b.key(share, kind)).Err(); err != nil {
-				b.Error(err)
-				return
+	_, err := b.raw.Pipelined(context.Background(), func(p redis.Pipeliner) error {
+		for _, share := range sale.Shares(sale.MaxSlots) {
+			for _, kind := range []string{"stock", "buyer", "order", "journal"} {
+				p.Del(context.Background(), b.key(share, kind))
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		b.Error(err)
 	}
 }
 
 func (b *bench) key(share sale.Share, kind string) string {
-	return b.prefix + ":{" + shard.Tag(sku, share) + "}:" + kind
+	return b.prefix + ":{" + shard.Tag(b.sku, share) + "}:" + kind
 }
 
 // id returns an order id that no other call returned.
@@ -113,17 +136,17 @@ func (b *bench) id() (id sale.OrderID) {
 // lay seals and opens a share.
 func (b *bench) lay(share sale.Share, epoch, left int64) {
 	b.Helper()
-	if _, err := b.gate.Seal(b.Context(), sku, share, epoch, 1000); err != nil {
+	if _, err := b.gate.Seal(b.Context(), b.sku, share, epoch, 1000); err != nil {
 		b.Fatal("seal:", err)
 	}
-	if err := b.gate.Open(b.Context(), sku, share, epoch, left); err != nil {
+	if err := b.gate.Open(b.Context(), b.sku, share, epoch, left); err != nil {
 		b.Fatal("open:", err)
 	}
 }
 
 // request asks slot 0 at epoch 1 for one unit within a limit of two.
 func (b *bench) request(buyer string) sale.AdmitRequest {
-	return sale.AdmitRequest{SKU: sku, Share: 0, Epoch: 1, Order: b.id(), Buyer: buyer, Quantity: 1, Limit: 2}
+	return sale.AdmitRequest{SKU: b.sku, Share: 0, Epoch: 1, Order: b.id(), Buyer: buyer, Quantity: 1, Limit: 2}
 }
 
 // admit asks and expects a verdict.
@@ -156,7 +179,7 @@ func (b *bench) settle(s ...sale.Settlement) {
 // figures reads a share.
 func (b *bench) figures(share sale.Share) sale.Figures {
 	b.Helper()
-	all, err := b.gate.Peek(b.Context(), sku, sale.MaxSlots)
+	all, err := b.gate.Peek(b.Context(), b.sku, sale.MaxSlots)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -195,7 +218,7 @@ func (b *bench) dump(share sale.Share) string {
 // eventually waits for a condition that other goroutines bring about.
 func (b *bench) eventually(what string, ok func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(patient * time.Millisecond); !ok(); {
+	for deadline := time.Now().Add(patientForIt); !ok(); {
 		if time.Now().After(deadline) {
 			b.Fatalf("never happened: %s", what)
 		}

@@ -41,7 +41,7 @@ func testVerdicts(t *testing.T, b *bench) {
 	if a := b.admit(stale, sale.Stale); a.Epoch != 1 || a.Left != 0 {
 		t.Fatalf("stale %+v", a)
 	}
-	if _, err := b.gate.Seal(t.Context(), sku, 0, 3, 10); err != nil {
+	if _, err := b.gate.Seal(t.Context(), b.sku, 0, 3, 10); err != nil {
 		t.Fatal(err)
 	}
 	sealed := b.request("dan")
