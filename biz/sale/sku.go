@@ -1,6 +1,5 @@
 // Package sale is the domain: SKUs, shares, verdicts, promises and orders, with their rules. It knows no network, no
 // database and no clock, and imports the standard library only.
-
 package sale
 
 import (
