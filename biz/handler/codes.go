@@ -18,6 +18,7 @@ const (
 	InvalidField
 	KeyReused
 	BuyerMissing
+	CrossOrigin
 	RouteNotFound
 	SKUNotFound
 	OrderNotFound
@@ -94,6 +95,10 @@ var codes = [codeCount]CodeInfo{
 	BuyerMissing: {
 		Name: "BUYER_MISSING", Status: 401, Title: "Buyer missing",
 		Meaning: "The gateway in front of this service must name the buyer in X-Buyer-Id.",
+	},
+	CrossOrigin: {
+		Name: "CROSS_ORIGIN", Status: 403, Title: "Cross-origin request",
+		Meaning: "A web page of another origin may not call the admin API.",
 	},
 	RouteNotFound: {
 		Name: "ROUTE_NOT_FOUND", Status: 404, Title: "No such path",

@@ -47,6 +47,9 @@ func (p *Problem) Write(c *app.RequestContext) {
 	info := &codes[p.Code]
 	c.Response.SetStatusCode(info.Status)
 	c.Response.Header.SetContentType(problemType)
+	if p.Code == BuyerMissing {
+		c.Response.Header.Set("WWW-Authenticate", `Gateway header="`+BuyerHeader+`"`)
+	}
 	if p.mayRepeat() {
 		SetInt(c, "Retry-After", p.retryAfter())
 	}

@@ -110,6 +110,33 @@ func TestCORSIsOffUnlessOriginsAreConfigured(t *testing.T) {
 	}
 }
 
+func TestOtherOriginsMayNotCallTheAdminAPI(t *testing.T) {
+	n := startNode(t, nil)
+	url := n.adminURL() + "/admin/v1/skus/demo/close"
+	for _, origin := range []string{"https://evil.example", "null", "http://127.0.0.1:1"} {
+		got := send(t, "POST", url, "", "Origin: "+origin)
+		if p := readProblem(t, got); got.status != 403 || p.Code != "CROSS_ORIGIN" || p.Field != "Origin" {
+			t.Errorf("%s: %d %s", origin, got.status, got.body)
+		}
+	}
+	checkUntouched(t, n)
+	if got := send(t, "POST", url, "", "Origin: "+n.adminURL()); got.status != 200 {
+		t.Errorf("the listener's own origin: %d %s", got.status, got.body)
+	}
+}
+
+func TestMistakenMethodsLearnTheRightOnes(t *testing.T) {
+	n := startNode(t, nil)
+	for path, want := range map[string]string{"/v1/skus/demo": "GET", "/v1/skus/demo/orders": "POST"} {
+		got := send(t, "DELETE", n.publicURL()+path, "")
+		if got.status != 405 {
+			t.Errorf("%s: %d", path, got.status)
+		}
+		checkHeader(t, got, "Allow", want)
+	}
+	checkHeader(t, send(t, "DELETE", n.adminURL()+"/admin/v1/skus", ""), "Allow", "GET, POST")
+}
+
 func TestABusyAddressIsNamedWithItsSetting(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

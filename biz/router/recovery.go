@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/cloudwego/hertz/pkg/app"
+	"github.com/cloudwego/hertz/pkg/app/server"
 
 	"stockade/biz/handler"
 )
@@ -35,6 +38,32 @@ func noRoute(_ context.Context, c *app.RequestContext) {
 	(&handler.Problem{Code: handler.RouteNotFound}).Write(c)
 }
 
-func noMethod(_ context.Context, c *app.RequestContext) {
-	(&handler.Problem{Code: handler.MethodNotAllowed}).Write(c)
+// noMethod names the methods that the path does have. It looks at every route, which is fine for a mistake.
+func noMethod(h *server.Hertz) app.HandlerFunc {
+	return func(_ context.Context, c *app.RequestContext) {
+		var methods []string
+		path := string(c.Path())
+		for _, r := range h.Routes() {
+			if matches(r.Path, path) {
+				methods = append(methods, r.Method)
+			}
+		}
+		slices.Sort(methods)
+		c.Response.Header.Set("Allow", strings.Join(methods, ", "))
+		(&handler.Problem{Code: handler.MethodNotAllowed}).Write(c)
+	}
+}
+
+// matches reports whether a path has the form of a route, whose parameters are single segments.
+func matches(route, path string) bool {
+	want, have := strings.Split(route, "/"), strings.Split(path, "/")
+	if len(want) != len(have) {
+		return false
+	}
+	for i := range want {
+		if want[i] != have[i] && !strings.HasPrefix(want[i], ":") {
+			return false
+		}
+	}
+	return true
 }

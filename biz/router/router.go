@@ -5,11 +5,11 @@ package router
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/cloudwego/hertz/pkg/app"
@@ -39,11 +39,16 @@ type Parts struct {
 
 // Servers are the two HTTP servers of a node.
 type Servers struct {
-	public, admin         *server.Hertz
-	publicAddr, adminAddr net.Addr
-	streams               *handler.Streams
-	connections           *connections
-	drain                 time.Duration
+	public, admin     *server.Hertz
+	publicAt, adminAt net.Listener
+	streams           *handler.Streams
+	connections       *connections
+	drain             time.Duration
+
+	mu      sync.Mutex
+	running bool
+	stopped bool
+	ended   chan struct{} // closed when Run returns
 }
 
 // New checks the configuration, takes both addresses, and returns servers that Run starts. An address that cannot be
@@ -62,8 +67,8 @@ func New(cfg Config, p Parts) (*Servers, error) {
 		return nil, err
 	}
 	s := &Servers{
-		publicAddr: public.Addr(), adminAddr: admin.Addr(), drain: ms(cfg.DrainTimeoutMs),
-		connections: newConnections(),
+		publicAt: public, adminAt: admin, drain: ms(cfg.DrainTimeoutMs),
+		connections: newConnections(), ended: make(chan struct{}),
 		streams: handler.NewStreams(handler.StreamLimits{
 			MaxStreams: cfg.MaxStreams, Poll: ms(cfg.StreamPollMs),
 			Heartbeat: ms(cfg.StreamHeartbeatMs), MaxAge: ms(cfg.StreamMaxAgeMs),
@@ -80,6 +85,7 @@ func New(cfg Config, p Parts) (*Servers, error) {
 	}
 	publicRoutes(s.public, api, &limits{buckets: p.Limits, winners: p.Winners, clients: who})
 	s.admin = s.newServer(cfg, admin, who, p)
+	s.admin.Use(sameOrigin)
 	adminRoutes(s.admin, api)
 	return s, nil
 }
@@ -113,11 +119,12 @@ func (s *Servers) newServer(cfg Config, ln net.Listener, who *clients, p Parts) 
 		server.WithHandleMethodNotAllowed(true),
 		server.WithDisablePrintRoute(true),
 	)
+	h.Name = "stockade"
 	h.SetClientIPFunc(func(c *app.RequestContext) string { return who.address(c).String() })
 	access := &accessLog{log: p.Log, clients: who, now: p.Now, every: uint64(cfg.LogRefusalsEvery)}
 	h.Use(s.connections.busy, recovery(p.Log), requestID, access.middleware, framing)
 	h.NoRoute(noRoute)
-	h.NoMethod(noMethod)
+	h.NoMethod(noMethod(h))
 	return h
 }
 
@@ -152,49 +159,6 @@ func adminRoutes(h *server.Hertz, api *handler.API) {
 func serveOpenAPI(_ context.Context, c *app.RequestContext) {
 	c.Response.Header.SetContentType("application/yaml")
 	c.Response.SetBodyRaw(openAPI)
-}
-
-// PublicAddr is where buyers are served, with the real port.
-func (s *Servers) PublicAddr() net.Addr { return s.publicAddr }
-
-// AdminAddr is where operators are served, with the real port.
-func (s *Servers) AdminAddr() net.Addr { return s.adminAddr }
-
-// Run serves until Shutdown, or until one of the servers fails. It is called once.
-func (s *Servers) Run() error {
-	done := make(chan error, 2)
-	for _, h := range []*server.Hertz{s.public, s.admin} {
-		go func() { done <- h.Run() }()
-	}
-	return errors.Join(<-done, <-done)
-}
-
-// Shutdown takes no new connections, ends the event streams, and waits for the requests in flight, until ctx ends or
-// the drain timeout is over. Whatever the handlers use may be closed after it. A second call finds nothing to do.
-func (s *Servers) Shutdown(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.drain)
-	defer cancel()
-	streams := s.streams.Close(ctx)
-	done := make(chan error, 2)
-	for _, h := range []*server.Hertz{s.public, s.admin} {
-		go func() { done <- stop(ctx, h) }()
-	}
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		s.connections.closeIdle(ctx)
-	}()
-	err := errors.Join(streams, <-done, <-done)
-	cancel()
-	<-stopped
-	return err
-}
-
-func stop(ctx context.Context, h *server.Hertz) error {
-	if !h.IsRunning() {
-		return nil
-	}
-	return h.Shutdown(ctx)
 }
 
 func listen(setting, addr string) (net.Listener, error) {
