@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"slices"
 
 	"stockade/biz/sale"
 )
@@ -50,8 +51,10 @@ func (f *flight) load(group []*call) {
 		f.open = map[runKey]*run{}
 	}
 	clear(f.open)
-	f.answers = append(f.answers[:0], make([]sale.Admission, len(group))...)
-	f.errs = append(f.errs[:0], make([]error, len(group))...)
+	f.answers = slices.Grow(f.answers[:0], len(group))[:len(group)]
+	f.errs = slices.Grow(f.errs[:0], len(group))[:len(group)]
+	clear(f.answers)
+	clear(f.errs)
 	for i, c := range group {
 		for j := range c.Query.settle {
 			s := &c.Query.settle[j]

@@ -70,6 +70,9 @@ func (g *Gate) Ping(ctx context.Context) error {
 	})
 }
 
+// Waiting is the number of calls in the queues of all lanes.
+func (g *Gate) Waiting() int { return g.lanes.waiting() }
+
 // Admit asks one share. See service.Gate for what its errors mean.
 func (g *Gate) Admit(ctx context.Context, req sale.AdmitRequest) (sale.Admission, error) {
 	if err := checkAdmit(req); err != nil {

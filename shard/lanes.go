@@ -122,6 +122,15 @@ func (l *lanes) open(master string) *lane {
 	return one
 }
 
+func (l *lanes) waiting() (n int) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, one := range l.byMaster {
+		n += one.calls.Waiting()
+	}
+	return n
+}
+
 // close serves what waits and ends all lanes.
 func (l *lanes) close() {
 	l.mu.Lock()

@@ -18,36 +18,53 @@ import (
 // Run holds the gate to its contract on the Redis at this address. Tests keep to their own key prefixes, so they may
 // share a server.
 func Run(t *testing.T, address string) {
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *bench)
-	}{
-		{"Verdicts", testVerdicts},
-		{"Limit", testLimit},
-		{"Batch", testBatch},
-		{"Settle", testSettle},
-		{"Doubtful", testDoubtful},
-		{"Credit", testCredit},
-		{"Seal", testSeal},
-		{"Full", testFull},
-		{"Open", testOpen},
-		{"Overdue", testOverdue},
-		{"Winners", testWinners},
-		{"WinnersLeftOut", testWinnersLeftOut},
-		{"Identity", testIdentity},
-		{"Hints", testHints},
-		{"LastUnit", testLastUnit},
-		{"SettleLater", testSettleLater},
-		{"Model", testModel},
-		{"LostReply", testLostReply},
-		{"LateReply", testLateReply},
-		{"NotSent", testNotSent},
-		{"NoScript", testNoScript},
-		{"CallersGone", testCallersGone},
-		{"Breaker", testBreaker},
-		{"BadInput", testBadInput},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, newBench(t, address)) })
+	run(t, address, false, contract)
+	run(t, address, false, faults)
+}
+
+// RunCluster is Run on the cluster that the node at this address belongs to, without the faults on the way to Redis:
+// the client finds the nodes' addresses by itself.
+func RunCluster(t *testing.T, address string) { run(t, address, true, contract) }
+
+type test struct {
+	name string
+	run  func(*testing.T, *bench)
+}
+
+var contract = []test{
+	{"Verdicts", testVerdicts},
+	{"Limit", testLimit},
+	{"Settle", testSettle},
+	{"Doubtful", testDoubtful},
+	{"Credit", testCredit},
+	{"Seal", testSeal},
+	{"Full", testFull},
+	{"Open", testOpen},
+	{"Overdue", testOverdue},
+	{"Winners", testWinners},
+	{"WinnersLeftOut", testWinnersLeftOut},
+	{"Identity", testIdentity},
+	{"LastUnit", testLastUnit},
+	{"SettleLater", testSettleLater},
+	{"Model", testModel},
+	{"NotSent", testNotSent},
+	{"NoScript", testNoScript},
+	{"BadInput", testBadInput},
+}
+
+// faults spoil the way between gate and Redis.
+var faults = []test{
+	{"Batch", testBatch},
+	{"Hints", testHints},
+	{"LostReply", testLostReply},
+	{"LateReply", testLateReply},
+	{"CallersGone", testCallersGone},
+	{"Breaker", testBreaker},
+}
+
+func run(t *testing.T, address string, cluster bool, tests []test) {
+	for _, one := range tests {
+		t.Run(one.name, func(t *testing.T) { one.run(t, newBench(t, address, cluster)) })
 	}
 }
 
@@ -65,15 +82,18 @@ type bench struct {
 	prefix  string
 	sku     string
 	gate    *shard.Gate
-	raw     *redis.Client
+	cluster bool
+	raw     redis.UniversalClient
 	ids     uint64
 }
 
-func newBench(t *testing.T, address string) *bench {
+func newBench(t *testing.T, address string, cluster bool) *bench {
 	b := &bench{
-		T: t, address: address, sku: "demo",
+		T: t, address: address, sku: "demo", cluster: cluster,
 		prefix: fmt.Sprintf("shardtest-%d-%d", time.Now().UnixNano(), prefixes.Add(1)),
-		raw:    redis.NewClient(&redis.Options{Addr: address, Protocol: 2, DisableIdentity: true}),
+		raw: redis.NewUniversalClient(&redis.UniversalOptions{
+			Addrs: []string{address}, IsClusterMode: cluster, Protocol: 2, DisableIdentity: true,
+		}),
 	}
 	t.Cleanup(func() {
 		b.dropKeys()
@@ -90,6 +110,7 @@ func (b *bench) open(address string, change func(*shard.Config), options ...shar
 	b.Helper()
 	cfg := shard.DefaultConfig()
 	cfg.Addresses = []string{address}
+	cfg.Cluster = b.cluster
 	cfg.Prefix = b.prefix
 	cfg.MinIdleConns = 1
 	cfg.DialTimeoutMs, cfg.IOTimeoutMs, cfg.FlushTimeoutMs, cfg.PoolTimeoutMs = patient, patient, patient, patient

@@ -70,11 +70,21 @@ func testLimit(t *testing.T, b *bench) {
 	b.expect(0, 97, 2)
 }
 
-// testBatch has many callers share flushes, and one id twice among them.
+// testBatch has many callers share one flush, more than one script call carries, with one id again and again among them.
 func testBatch(t *testing.T, b *bench) {
-	const callers, left = 300, 40
+	const callers, left = 600, 40
 	b.lay(0, 1, left)
 	b.lay(sale.Reserve, 1, left)
+	proxy := newProxy(t, b.address)
+	gate := b.open(proxy.address(), nil)
+	b.must(gate.Ping(t.Context()))
+	proxy.hold()
+	first := make(chan error, 1)
+	go func() {
+		_, err := gate.Admit(t.Context(), sale.AdmitRequest{SKU: b.sku, Share: 1, Epoch: 1, Buyer: "x", Quantity: 1, Limit: 1})
+		first <- err
+	}()
+	b.eventually("a flush on its way", func() bool { return proxy.waiting.Load() > 0 })
 	twice := b.request("twice")
 	verdicts := map[sale.Verdict]int{}
 	twiceTokens := map[sale.Token]int{}
@@ -87,7 +97,7 @@ func testBatch(t *testing.T, b *bench) {
 			r.Share = sale.Share(i%2) - 1 // slot 0 or the reserve
 		}
 		wg.Go(func() {
-			a, err := b.gate.Admit(t.Context(), r)
+			a, err := gate.Admit(t.Context(), r)
 			if err != nil {
 				t.Error(err)
 			}
@@ -99,7 +109,14 @@ func testBatch(t *testing.T, b *bench) {
 			}
 		})
 	}
+	b.eventually("all callers in the queue", func() bool { return gate.Waiting() == callers })
+	before := proxy.scripts.Load()
+	proxy.release()
 	wg.Wait()
+	b.must(<-first)
+	if n := proxy.scripts.Load() - before; n < 4 || n > 8 { // the held one, and one more for each 128 rows of a share
+		t.Errorf("%d scripts for %d callers", n, callers)
+	}
 	if len(twiceTokens) > 1 {
 		t.Fatalf("one id was taken under several tokens: %v", twiceTokens)
 	}
