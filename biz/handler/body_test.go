@@ -57,17 +57,15 @@ func TestDecoderIsCleanAfterEachUse(t *testing.T) {
 }
 
 func TestDecodingAPurchaseDoesNotAllocate(t *testing.T) {
-	var pool decoders
+	d := (&decoders{}).get()
 	body := []byte(`{"quantity":1}`)
 	allocations := testing.AllocsPerRun(1000, func() {
-		d := pool.get()
 		d.raw = append(d.raw[:0], body...)
 		if n, problem := d.purchase(); n != 1 || problem != nil {
 			t.Error(n, problem)
 		}
-		pool.put(d)
 	})
-	if allocations > 1 {
+	if allocations > 0 {
 		t.Errorf("%v allocations", allocations)
 	}
 }

@@ -81,7 +81,7 @@ func writeAccepted(c *app.RequestContext, sku string, r *sale.Result) {
 	buf.B = append(b, '}')
 }
 
-// refusals maps verdicts to their codes.
+// refusal is the code of a verdict that is not ACCEPTED.
 func refusal(code sale.Code) Code {
 	switch code {
 	case sale.SoldOut:

@@ -21,6 +21,8 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 // shop fakes every use case: it answers what a test sets, and counts the calls.
 type shop struct {
 	calls atomic.Int64
+	gone  atomic.Int64  // purchases whose client hung up while they waited
+	hold  chan struct{} // purchases wait until it closes
 
 	mu      sync.Mutex
 	bought  []service.PurchaseRequest
@@ -39,8 +41,19 @@ type shop struct {
 	ready   handler.Readiness
 }
 
-func (s *shop) Purchase(_ context.Context, req service.PurchaseRequest) (sale.Result, error) {
+func (s *shop) Purchase(ctx context.Context, req service.PurchaseRequest) (sale.Result, error) {
 	s.calls.Add(1)
+	s.mu.Lock()
+	hold := s.hold
+	s.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			s.gone.Add(1)
+			return sale.Result{}, ctx.Err()
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.panics {

@@ -65,3 +65,48 @@ func TestServersThatNeverRanGiveTheirAddressesBack(t *testing.T) {
 		t.Errorf("running after a stop: %v", err)
 	}
 }
+
+// TestRequestsInFlightFinish stops a node while a purchase waits for its verdict.
+func TestRequestsInFlightFinish(t *testing.T) {
+	n := startNode(t, nil)
+	hold := make(chan struct{})
+	n.shop.set(func() { n.shop.hold = hold })
+	answered := make(chan int, 1)
+	go func() { answered <- n.buy(t, `{"quantity":1}`).status }()
+	eventually(t, "the purchase is under way", func() bool { return n.shop.calls.Load() == 1 })
+	stopped := make(chan error, 1)
+	go func() { stopped <- n.Shutdown(context.Background()) }()
+	eventually(t, "no new connection is taken", func() bool {
+		conn, err := net.DialTimeout("tcp", n.PublicAddr().String(), time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	close(hold)
+	if status := <-answered; status != 409 {
+		t.Errorf("the purchase in flight got %d", status)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAClientThatHangsUpCancelsItsPurchase(t *testing.T) {
+	n := startNode(t, nil)
+	n.shop.set(func() { n.shop.hold = make(chan struct{}) })
+	conn, err := net.Dial("tcp", n.PublicAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const request = "POST /v1/skus/demo/orders HTTP/1.1\r\nHost: x\r\nX-Buyer-Id: u1\r\nContent-Length: 14\r\n\r\n{\"quantity\":1}"
+	if _, err := conn.Write([]byte(request)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the purchase is under way", func() bool { return n.shop.calls.Load() == 1 })
+	_ = conn.Close()
+	eventually(t, "the purchase is cancelled", func() bool { return n.shop.gone.Load() == 1 })
+	if logged := n.log.lines("level=ERROR"); len(logged) != 0 {
+		t.Errorf("a client that hung up is no error of ours: %q", logged)
+	}
+}
