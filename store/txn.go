@@ -106,7 +106,8 @@ func (db *DB) writing(ctx context.Context, work func(*txn) error) error {
 		if err = db.writeOnce(ctx, work); err == nil {
 			return nil
 		}
-		if kind := db.dialect.classify(err); kind != errDeadlock && kind != errLockWait {
+		kind := db.dialect.classify(err)
+		if errors.Is(err, errUndecided) || kind != errDeadlock && kind != errLockWait {
 			return err
 		}
 	}

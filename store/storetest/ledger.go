@@ -127,3 +127,39 @@ func decided(t *testing.T, s Subject) {
 		t.Fatalf("no SKU: %v", err)
 	}
 }
+
+// A take whose promise is half-way is neither decided nor undecided: the answer waits until it is one of the two.
+func decidedWaits(t *testing.T, s Subject) {
+	ctx := deadline(t)
+	newSKU(t, s.DB, "a", 10, 10)
+	id := newID()
+	promising, err := s.Raw.Begin()
+	must(t, err)
+	_, err = promising.Exec("UPDATE ledger SET promised = promised + 1 WHERE sku = 'a'")
+	must(t, err)
+	_, err = promising.Exec(`INSERT INTO outbox
+		(id, sku, buyer, qty, share, epoch, token, state, attempts, node, created_at, sent_at, expires_at)
+		VALUES (?, 'a', 'u', 1, 0, 1, 1, 0, 0, '', 1, 1, 1)`, id[:])
+	must(t, err)
+	answer := make(chan error, 1)
+	go func() {
+		got, err := s.DB.Decided(ctx, "a", []sale.OrderID{id})
+		if err == nil && len(got) != 1 {
+			err = errors.New("the take was told to be undecided while its promise was half-way")
+		}
+		answer <- err
+	}()
+	// Only a wrong answer can come in this time; its absence proves nothing, and fails nothing.
+	select {
+	case err := <-answer:
+		t.Errorf("answered before the promise ended: %v", err)
+		must(t, promising.Rollback())
+		return
+	case <-time.After(200 * time.Millisecond):
+	}
+	must(t, promising.Commit())
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	wantBooks(t, s.DB, "a")
+}

@@ -10,7 +10,7 @@ import (
 	"stockade/biz/sale"
 )
 
-// Promises hammer a SKU while reshares follow each other. A promise that commits under an old epoch must be in the
+// Promises and closings hammer a SKU while reshares follow each other. A promise that commits under an old epoch must be in the
 // snapshot of the reshare that ended the epoch, and the snapshot's ledger must agree with its rows.
 func reshareFences(t *testing.T, s Subject) {
 	const workers, reshares, wantTaken = 4, 6, 20
@@ -20,6 +20,7 @@ func reshareFences(t *testing.T, s Subject) {
 	committed := make([][]sale.OrderID, reshares+2) // by epoch
 	var mu sync.Mutex
 	enough := make(chan struct{}, 1)
+	toClose := make(chan sale.Order, 1000)
 	var hammers sync.WaitGroup
 	for w := range workers {
 		hammers.Go(func() {
@@ -37,6 +38,10 @@ func reshareFences(t *testing.T, s Subject) {
 					switch d.Outcome {
 					case sale.Promised:
 						committed[epoch] = append(committed[epoch], takes[i].Order)
+						select {
+						case toClose <- d.Order:
+						default: // the closer is behind: this one stays open
+						}
 					case sale.Fenced:
 					default:
 						t.Errorf("outcome %v: %v", d.Outcome, d.Err)
@@ -60,6 +65,18 @@ func reshareFences(t *testing.T, s Subject) {
 			}
 		})
 	}
+	hammers.Go(func() {
+		for {
+			select {
+			case o := <-toClose:
+				if err := settle(s, o, "CANCELLED"); err != nil {
+					t.Error(err)
+				}
+			case <-hammering.Done():
+				return
+			}
+		}
+	})
 	snapshots := make([]map[sale.OrderID]bool, reshares+1)
 	for epoch := int64(1); epoch <= reshares; epoch++ {
 		select {
@@ -78,7 +95,9 @@ func reshareFences(t *testing.T, s Subject) {
 			}
 			for _, h := range page {
 				seen[h.Order] = true
-				units += h.Quantity
+				if !h.Closed {
+					units += h.Quantity
+				}
 				after = h.Seq
 			}
 		}
@@ -138,6 +157,39 @@ func reshareAdjusts(t *testing.T, s Subject) {
 	wantOutcomes(t, promise(t, s.DB, more), sale.Promised)
 	if b := wantBooks(t, s.DB, "a"); b.Total != 7 || b.Promised != 7 {
 		t.Fatalf("books %+v", b)
+	}
+}
+
+// Of reshares that saw the same epoch one begins, and only its change of the total counts.
+func reshareBeginsOnce(t *testing.T, s Subject) {
+	const rounds, rivals = 5, 4
+	newSKU(t, s.DB, "a", 10, 10)
+	ctx := deadline(t)
+	for epoch := int64(1); epoch <= rounds; epoch++ {
+		errs := make([]error, rivals)
+		together(rivals, func(i int) {
+			snap, err := s.DB.BeginReshare(ctx, "a", epoch, 1)
+			if err == nil {
+				err = snap.Close()
+			} else if errors.Is(err, sale.ErrConflict) {
+				errs[i] = err
+				return
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		began := 0
+		for _, err := range errs {
+			if err == nil {
+				began++
+			}
+		}
+		l, err := s.DB.Listing(ctx, "a")
+		must(t, err)
+		if began != 1 || l.Ledger.Epoch != epoch+1 || l.Ledger.Total != 10+epoch {
+			t.Fatalf("%d reshares began at epoch %d: %+v", began, epoch, l.Ledger)
+		}
 	}
 }
 
