@@ -60,7 +60,7 @@ func (c *cli) rootCommand() *cobra.Command {
 	}
 	root.PersistentFlags().StringVarP(&c.format, "output", "o", "table", "form of the result: "+strings.Join(formats, ", "))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fail(exitUsage, err) })
-	root.AddCommand(c.devCommand(), c.serveCommand(), c.migrateCommand(),
+	root.AddCommand(c.devCommand(), c.demoCommand(), c.serveCommand(), c.migrateCommand(),
 		c.skuCommand(), c.orderCommand(), c.configCommand(), c.errorsCommand(), c.checkCommand(), c.versionCommand())
 	helpForGroups(root)
 	return root

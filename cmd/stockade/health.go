@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"stockade/biz/handler"
+)
+
+// Bounds of the look at the dependencies.
+const (
+	probeEvery   = time.Second
+	probeTimeout = 500 * time.Millisecond
+)
+
+// health knows whether the node can answer, and which of its dependencies are down.
+type health struct {
+	probes map[string]func(context.Context) error
+
+	mu     sync.Mutex
+	state  string // why not ready; empty when ready
+	broken []string
+}
+
+// newHealth returns the health of a node that is starting.
+func newHealth(mysql, redis func(context.Context) error) *health {
+	return &health{
+		probes: map[string]func(context.Context) error{"mysql": mysql, "redis": redis},
+		state:  "starting",
+	}
+}
+
+func (h *health) ready()    { h.become("") }
+func (h *health) stopping() { h.become("stopping") }
+
+func (h *health) become(state string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state != "stopping" { // nothing comes after it
+		h.state = state
+	}
+}
+
+// Readiness implements handler.Health.
+func (h *health) Readiness() handler.Readiness {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := handler.Readiness{Ready: h.state == "", Degraded: h.broken}
+	if h.state != "" {
+		r.Reasons = []string{h.state}
+	}
+	return r
+}
+
+// Run probes the dependencies until ctx ends.
+func (h *health) Run(ctx context.Context) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			broken := h.probe(ctx)
+			h.mu.Lock()
+			h.broken = broken
+			h.mu.Unlock()
+		}
+	}
+}
+
+func (h *health) probe(ctx context.Context) []string {
+	var broken []string
+	for _, name := range []string{"mysql", "redis"} {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		if h.probes[name](ctx) != nil {
+			broken = append(broken, name+" does not answer")
+		}
+		cancel()
+	}
+	return broken
+}

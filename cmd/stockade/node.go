@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"stockade/biz/router"
+	"stockade/biz/service"
+	"stockade/cache"
+	"stockade/conf"
+	"stockade/limiter"
+	"stockade/mq"
+	"stockade/shard"
+	"stockade/store"
+)
+
+// restoreEvery is the pause between tries to bring the gate back to the truth at start-up.
+const restoreEvery = time.Second
+
+// node is one Stockade process: every part, wired. start begins what works in the background, stop ends everything in
+// the order in which the parts need each other.
+type node struct {
+	cfg       conf.Config
+	log       *slog.Logger
+	db        *store.DB
+	gate      *shard.Gate
+	broker    mq.Broker
+	relay     *mq.Relay
+	consumers *mq.Consumers
+	catalogue *cache.Catalogue
+	flags     *cache.Flags
+	writer    *service.Writer
+	watcher   *service.Watcher
+	journal   *service.JournalSweeper
+	restorer  *service.Restorer
+	skus      *service.SKUs
+	health    *health
+	servers   *router.Servers
+
+	restored   chan struct{} // closed when the gate matches the truth
+	background sync.WaitGroup
+	endLoops   context.CancelFunc
+}
+
+// newNode opens the stores and builds the parts. Its addresses are taken, but nothing is served before start.
+func newNode(ctx context.Context, cfg conf.Config, log *slog.Logger) (n *node, err error) {
+	n = &node{cfg: cfg, log: log, restored: make(chan struct{}), endLoops: func() {}}
+	defer func() {
+		if err != nil {
+			n.closeClients()
+		}
+	}()
+	name, err := cfg.Node()
+	if err != nil {
+		return nil, err
+	}
+	if n.db, err = store.Open(ctx, cfg.Store, store.Options{Node: name, Now: time.Now}); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if n.gate, err = shard.Open(ctx, cfg.Shard); err != nil {
+		return nil, fmt.Errorf("shard: %w", err)
+	}
+	deps := mq.Deps{Log: log, After: time.After, Counters: &mq.Counters{}}
+	if cfg.MQ.Driver == mq.DriverMemory {
+		n.broker = mq.NewMemory(cfg.MQ, deps)
+		// This broker forgot whatever it was told before: its orders have to be told again.
+		if _, err := n.db.RenewSent(ctx); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+	} else {
+		n.broker = mq.NewRabbit(cfg.MQ, deps)
+	}
+	n.relay = mq.NewRelay(cfg.MQ, deps, n.broker, n.db)
+	n.consumers = mq.NewConsumers(cfg.MQ, deps, n.broker, n.db)
+	return n, n.buildUseCases()
+}
+
+func (n *node) buildUseCases() (err error) {
+	cfg := n.cfg
+	if n.catalogue, err = cache.NewCatalogue(cfg.Cache, n.db.Listing, time.Now); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	if n.flags, err = cache.NewFlags(cfg.Cache, time.Now); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	recent, err := cache.NewRecent(cfg.Cache)
+	if err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	buckets, err := limiter.New(cfg.Limiter, time.Now)
+	if err != nil {
+		return fmt.Errorf("limiter: %w", err)
+	}
+	n.writer = service.NewWriter(cfg.Service, n.db, n.gate, n.relay)
+	n.watcher = service.NewWatcher(cfg.Service, n.gate, n.flags, n.catalogue, n.log)
+	n.journal = service.NewJournalSweeper(cfg.Service, n.db, n.gate, n.watcher, n.log)
+	resharer := service.NewResharer(cfg.Service, n.db, n.gate, n.gate, n.log)
+	n.restorer = service.NewRestorer(n.db, n.gate, n.gate, resharer, n.log)
+	n.skus = service.NewSKUs(n.db, n.gate, resharer, n.catalogue, n.gate, n.db)
+	n.health = newHealth(n.db.Ping, n.gate.Ping)
+	sales := service.NewSales(cfg.Service, service.SalesParts{
+		Catalogue: n.catalogue, Flags: n.flags, Gate: n.gate, Writer: n.writer, Orders: n.db, Recent: recent,
+		Watcher: n.watcher, Now: time.Now, Log: n.log,
+	})
+	n.servers, err = router.New(cfg.Router, router.Parts{
+		Sales: sales, Orders: n.db, Stock: sales,
+		SKUs: n.skus, Health: n.health, Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
+	})
+	return err
+}
+
+// start begins the background work, brings the gate back to the truth, and serves. The returned channel gets the error
+// that ended serving.
+func (n *node) start() <-chan error {
+	ctx, cancel := context.WithCancel(context.Background())
+	n.endLoops = cancel
+	n.relay.Start()
+	n.consumers.Start()
+	for _, loop := range []func(context.Context){n.watcher.Run, n.journal.Run, n.health.Run, n.listen, n.restore} {
+		n.background.Go(func() { loop(ctx) })
+	}
+	served := make(chan error, 1)
+	n.background.Go(func() { served <- n.servers.Run() })
+	return served
+}
+
+// listen takes hints of other nodes: what this node remembers of a SKU is out of date.
+func (n *node) listen(ctx context.Context) {
+	n.gate.Listen(ctx, func(sku string) {
+		n.catalogue.Forget(sku)
+		n.flags.Clear(sku)
+	})
+}
+
+// restore reshares what does not match, until all of it does. The node serves meanwhile: SKUs whose shares match sell.
+func (n *node) restore(ctx context.Context) {
+	for {
+		err := n.restorer.Run(ctx)
+		if err == nil {
+			n.health.ready()
+			close(n.restored)
+			return
+		}
+		n.log.WarnContext(ctx, "gate not restored, trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restoreEvery):
+		}
+	}
+}
+
+// stop ends the node: first no new requests, then those in flight with all that they need, then what was accepted goes
+// out, then the clients close. ctx bounds the wait for requests in flight.
+func (n *node) stop(ctx context.Context) error {
+	n.health.stopping()
+	err := n.servers.Shutdown(ctx)
+	n.writer.Close()
+	n.relay.Close()
+	n.consumers.Close()
+	n.endLoops()
+	n.background.Wait()
+	return errors.Join(err, n.closeClients())
+}
+
+// closeClients closes what newNode opened, as far as it got.
+func (n *node) closeClients() error {
+	var errs []error
+	if n.broker != nil {
+		errs = append(errs, n.broker.Close())
+	}
+	if n.gate != nil {
+		errs = append(errs, n.gate.Close())
+	}
+	if n.catalogue != nil {
+		n.catalogue.Close()
+	}
+	if n.db != nil {
+		errs = append(errs, n.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// routerLimits lets the router ask the limiter without knowing it.
+type routerLimits struct{ *limiter.Limiter }
+
+func (b routerLimits) Global() router.Verdict { return router.Verdict(b.Limiter.Global()) }
+
+func (b routerLimits) Address(addr netip.Addr) router.Verdict {
+	return router.Verdict(b.Limiter.Address(addr))
+}
+
+func (b routerLimits) Buyer(id string) router.Verdict { return router.Verdict(b.Limiter.Buyer(id)) }
+
+var (
+	_ service.Gate     = (*shard.Gate)(nil)
+	_ service.Layer    = (*shard.Gate)(nil)
+	_ service.Promiser = (*store.DB)(nil)
+	_ service.Ledgers  = (*store.DB)(nil)
+	_ router.Winners   = (*cache.Recent)(nil)
+)

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"stockade/conf"
+	"stockade/store"
+)
+
+// stopTimeout bounds an ordered stop.
+const stopTimeout = 15 * time.Second
+
+// runMigrate brings the schema of the database up to date.
+func (c *cli) runMigrate(ctx context.Context, cfg conf.Config) error {
+	if err := store.Migrate(ctx, cfg.Store); err != nil {
+		return fail(exitUnavailable, err)
+	}
+	return nil
+}
+
+// runServe runs a node with real servers until ctx ends.
+func (c *cli) runServe(ctx context.Context, cfg conf.Config) error {
+	log, err := c.logger(cfg)
+	if err != nil {
+		return err
+	}
+	n, err := newNode(ctx, cfg, log)
+	if err != nil {
+		return fail(exitUnavailable, err)
+	}
+	served := n.start()
+	log.Info("serving", "public", n.servers.PublicAddr().String(), "admin", n.servers.AdminAddr().String())
+	return serveUntil(ctx, served, n.stop, log)
+}
+
+// serveUntil waits for the end of ctx, or of the servers, and stops what ran.
+func serveUntil(ctx context.Context, served <-chan error, stop func(context.Context) error, log *slog.Logger) error {
+	var err error
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+	case err = <-served:
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err = errors.Join(err, stop(bounded))
+	log.Info("stopped")
+	return err
+}
