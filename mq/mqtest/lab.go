@@ -21,7 +21,7 @@ const patience = 30 * time.Second
 type Lab struct {
 	Config mq.Config
 	// Open returns a client; the lab closes it with the test.
-	Open func(t *testing.T, deps mq.Deps) mq.Broker
+	Open func(t testing.TB, deps mq.Deps) mq.Broker
 	// DeleteQueue drops a queue with what is in it.
 	DeleteQueue func(queue string)
 	// BindEvents makes a queue that takes every notice.
@@ -29,7 +29,7 @@ type Lab struct {
 }
 
 // NewLab makes a lab whose Config was given to tune first.
-type NewLab func(t *testing.T, tune func(*mq.Config)) *Lab
+type NewLab func(t testing.TB, tune func(*mq.Config)) *Lab
 
 // Config is a configuration of the suite: short ages, and otherwise the defaults.
 func Config() mq.Config {
@@ -43,7 +43,7 @@ func Config() mq.Config {
 }
 
 // NewMemoryLab makes a lab around the broker inside the process.
-func NewMemoryLab(t *testing.T, tune func(*mq.Config)) *Lab {
+func NewMemoryLab(t testing.TB, tune func(*mq.Config)) *Lab {
 	cfg := Config()
 	cfg.Driver = mq.DriverMemory
 	tune(&cfg)
@@ -53,7 +53,7 @@ func NewMemoryLab(t *testing.T, tune func(*mq.Config)) *Lab {
 	var broker *mq.Memory
 	return &Lab{
 		Config: cfg,
-		Open: func(t *testing.T, deps mq.Deps) mq.Broker {
+		Open: func(t testing.TB, deps mq.Deps) mq.Broker {
 			broker = mq.NewMemory(cfg, deps)
 			t.Cleanup(func() { _ = broker.Close() })
 			return broker

@@ -18,7 +18,7 @@ const URLVariable = "STOCKADE_TEST_AMQP"
 
 // NewRabbitLab makes a lab on the server that STOCKADE_TEST_AMQP names, and removes it with the test.
 func NewRabbitLab(queueType string) NewLab {
-	return func(t *testing.T, tune func(*mq.Config)) *Lab {
+	return func(t testing.TB, tune func(*mq.Config)) *Lab {
 		cfg := Config()
 		cfg.Driver = mq.DriverRabbit
 		cfg.URL = os.Getenv(URLVariable)
@@ -31,7 +31,7 @@ func NewRabbitLab(queueType string) NewLab {
 		t.Cleanup(func() { removeTopology(t, cfg) })
 		return &Lab{
 			Config: cfg,
-			Open: func(t *testing.T, deps mq.Deps) mq.Broker {
+			Open: func(t testing.TB, deps mq.Deps) mq.Broker {
 				broker := mq.NewRabbit(cfg, deps)
 				t.Cleanup(func() { _ = broker.Close() })
 				return broker

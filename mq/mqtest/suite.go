@@ -20,6 +20,7 @@ func Run(t *testing.T, newLab NewLab) {
 		{"DeliveredTwice", deliveredTwice},
 		{"PoisonAmongGood", poisonAmongGood},
 		{"InvalidOrderAmongGood", invalidOrderAmongGood},
+		{"ParkingWaitsForItsConfirm", parkingWaitsForItsConfirm},
 		{"UnreadableIsParkedWhole", unreadableIsParkedWhole},
 		{"StoreDown", storeDown},
 		{"ConsumerLostMidBatch", consumerLostMidBatch},
@@ -97,6 +98,37 @@ func poisonAmongGood(t *testing.T, newLab NewLab) {
 	}
 	if s := b.counters.Snapshot(); s.Refused != 1 || s.Undecodable != 0 {
 		t.Fatalf("%+v", s)
+	}
+}
+
+// parkingWaitsForItsConfirm: a poison event that the dead queue does not take yet must not be acked.
+func parkingWaitsForItsConfirm(t *testing.T, newLab NewLab) {
+	b := setUp(t, newLab, untuned)
+	all := b.orders(50)
+	b.store.Refuse(all[7])
+	b.relay().Offer(slices.Clone(all))
+	b.await("sent", func() bool { return b.store.In(Sent) == 50 })
+	b.broker.Sleep(true)
+	b.consumers()
+	b.await("parking tried", func() bool {
+		tries := 0
+		for _, m := range b.broker.Published() {
+			if m.Exchange == b.names.Dead {
+				tries++
+			}
+		}
+		return tries >= 3
+	})
+	if s := b.counters.Snapshot(); s.Consumed+s.Refused != 0 {
+		t.Fatalf("acked or counted before it was parked: %+v", s)
+	}
+	b.broker.Sleep(false)
+	if d := b.receive(b.names.Dead, 1)[0]; d.ID != all[7].ID.String() {
+		t.Fatalf("parked %+v", d)
+	}
+	b.await("acked", func() bool { return b.counters.Snapshot().Consumed == 50 })
+	if err := b.store.Check(slices.Delete(all, 7, 8)); err != nil {
+		t.Fatal(err)
 	}
 }
 
