@@ -21,16 +21,23 @@ func TestConfigValidate(t *testing.T) {
 	}
 	for field, breaks := range map[string][]func(*Config){
 		"dialect": {func(c *Config) { c.Dialect = "" }, func(c *Config) { c.Dialect = "postgres" }},
-		"path":    {func(c *Config) { c.Path = "" }, func(c *Config) { c.Path = ":memory:" }, func(c *Config) { c.Path = "a?mode=ro" }},
+		"path": {
+			func(c *Config) { c.Path = "" },
+			func(c *Config) { c.Path = ":memory:" },
+			func(c *Config) { c.Path = "a?mode=ro" },
+		},
 		"dsn": {
 			func(c *Config) { mysql(c); c.DSN = "" },
 			func(c *Config) { mysql(c); c.DSN = "u:secret@tcp(db:3306)/" },
 			func(c *Config) { mysql(c); c.DSN = "u:secret@db" },
 		},
-		"maxWriters":        {func(c *Config) { c.MaxWriters = 0 }, func(c *Config) { c.MaxWriters = 1 << 20 }},
-		"maxReaders":        {func(c *Config) { c.MaxReaders = 1 }},
-		"connectTimeoutMs":  {func(c *Config) { c.ConnectTimeoutMs = 0 }},
-		"writeTimeoutMs":    {func(c *Config) { c.WriteTimeoutMs = 999 }, func(c *Config) { mysql(c); c.WriteTimeoutMs = c.ReshareLockWaitMs }},
+		"maxWriters":       {func(c *Config) { c.MaxWriters = 0 }, func(c *Config) { c.MaxWriters = 1 << 20 }},
+		"maxReaders":       {func(c *Config) { c.MaxReaders = 1 }},
+		"connectTimeoutMs": {func(c *Config) { c.ConnectTimeoutMs = 0 }},
+		"writeTimeoutMs": {
+			func(c *Config) { c.WriteTimeoutMs = 999 },
+			func(c *Config) { mysql(c); c.WriteTimeoutMs = c.ReshareLockWaitMs },
+		},
 		"readTimeoutMs":     {func(c *Config) { c.ReadTimeoutMs = -1 }},
 		"reshareLockWaitMs": {func(c *Config) { c.ReshareLockWaitMs = 1500 }, func(c *Config) { c.ReshareLockWaitMs = 0 }},
 		"busyTimeoutMs":     {func(c *Config) { c.BusyTimeoutMs = -1 }},

@@ -22,7 +22,10 @@ func agreesWithModel(t *testing.T, s Subject) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for h := range uint64(histories) {
-		m := &model{t: t, s: s, rng: rand.New(rand.NewPCG(seed, h)), skus: map[string]*modelSKU{}, rows: map[sale.OrderID]*modelRow{}}
+		m := &model{
+			t: t, s: s, rng: rand.New(rand.NewPCG(seed, h)),
+			skus: map[string]*modelSKU{}, rows: map[sale.OrderID]*modelRow{},
+		}
 		for i := range 3 {
 			id := fmt.Sprintf("m%d-%d", h, i)
 			total := m.rng.Int64N(40)

@@ -49,7 +49,8 @@ func promiseOutcomes(t *testing.T, s Subject) {
 	)
 	wantOutcomes(t, d, sale.Found, sale.OverLimit, sale.Fenced, sale.Promised, sale.Short, sale.Rejected, sale.Rejected,
 		sale.Fenced, sale.Rejected)
-	if d[0].Order != o || d[1].Live != 2 || d[4].Available != 0 || !errors.Is(d[5].Err, sale.ErrNotFound) || d[6].Err == nil {
+	if d[0].Order != o || d[1].Live != 2 || d[4].Available != 0 || !errors.Is(d[5].Err, sale.ErrNotFound) ||
+		d[6].Err == nil {
 		t.Fatalf("decisions tell %+v", d)
 	}
 	d = promise(t, s.DB, moved)
