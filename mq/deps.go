@@ -47,7 +47,7 @@ type Snapshot struct {
 
 	Overflowed uint64 // orders that did not fit into the relay's queue
 	Marked     uint64 // outbox rows marked SENT
-	Swept      uint64 // orders that a sweeper published
+	Swept      uint64 // orders that a sweeper claimed to publish
 	Renewed    uint64 // SENT rows that became NEW again
 
 	Consumed    uint64 // orders handed to the store and acked, repetitions counted

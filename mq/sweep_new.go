@@ -21,8 +21,8 @@ func (r *Relay) sweepNew() {
 		if err != nil {
 			return false, err
 		}
-		r.publishAndWait(ctx, orders) // one claim at a time: what is in flight stays bounded
 		r.deps.Counters.swept.Add(uint64(len(orders)))
+		r.publishAndWait(ctx, orders) // one claim at a time: what is in flight stays bounded
 		return len(orders) == r.cfg.SweepBatch, nil
 	})
 }
