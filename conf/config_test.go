@@ -143,6 +143,28 @@ func TestSectionsMustFitTogether(t *testing.T) {
 	}
 }
 
+func TestScrubMasksWhatOthersRepeat(t *testing.T) {
+	loaded, err := conf.Load(conf.Sources{Env: []string{
+		"STOCKADE_STORE_DSN=u:p%40ss" + sentinel + "@tcp(h)/db", "STOCKADE_SHARD_PASSWORD=" + sentinel,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]string{
+		"dial u:p%40ss" + sentinel + "@tcp(h)/db": "dial u:***@tcp(h)/db",
+		"dial u:p@ss" + sentinel + "@tcp(h)/db":   "dial u:***@tcp(h)/db",
+		"AUTH " + sentinel + " failed":            "AUTH *** failed",
+		"nothing to hide":                         "nothing to hide",
+	} {
+		if got := loaded.Config.Scrub(in); got != want {
+			t.Errorf("Scrub(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := (conf.Config{}).Scrub("a"); got != "a" {
+		t.Errorf("an empty configuration turns a into %q", got)
+	}
+}
+
 func TestTheDefaultIsValid(t *testing.T) {
 	if _, err := conf.Load(conf.Sources{}); err != nil {
 		t.Error(err)

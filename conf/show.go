@@ -84,6 +84,10 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
+// Scrub masks the configuration's secrets in a message that somebody else wrote, such as the error of a driver that
+// repeats its address.
+func (c Config) Scrub(message string) string { return scrub(message, c.tree().secrets()) }
+
 // String is the configuration's, without origins.
 func (l Loaded) String() string { return l.Config.String() }
 

@@ -28,19 +28,17 @@ const (
 // client calls one listener of the service.
 type client struct {
 	base   string
-	source string // the flag that names base
+	source string // the flag or variable that set base, or could
 	http   *http.Client
 }
 
 // newClient checks an address: from the flag when it is given, else from the environment, else the default.
 func (c *cli) newClient(flag, given, env, otherwise string) (*client, error) {
 	base, source := given, "--"+flag
-	if base == "" {
-		if value, ok := c.lookup(env); ok && value != "" {
-			base, source = value, env
-		} else {
-			base = otherwise
-		}
+	if value, ok := c.lookup(env); base == "" && ok && value != "" {
+		base, source = value, env
+	} else if base == "" {
+		base, source = otherwise, "--"+flag+" or "+env
 	}
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -112,7 +110,7 @@ func (cl *client) unreachable(ctx context.Context, err error) error {
 	if wrapped != nil {
 		err = wrapped.Err // its own text repeats the URL
 	}
-	return fail(exitUnavailable, fmt.Errorf("%s (%s) cannot be reached: %w", cl.shown(), cl.source, err))
+	return fail(exitUnavailable, fmt.Errorf("%s cannot be reached: %w (set by %s)", cl.shown(), err, cl.source))
 }
 
 // shown is the address without credentials.

@@ -34,6 +34,7 @@ func (c *cli) load(f configFlags) (conf.Loaded, error) {
 	if err != nil {
 		return loaded, fail(exitConfig, err)
 	}
+	c.config = loaded.Config
 	return loaded, nil
 }
 

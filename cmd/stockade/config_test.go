@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,18 @@ func TestConfigCheck(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.stdout), &problems); err != nil || len(problems) != 2 || got.code != exitConfig || got.stderr != "" {
 			t.Errorf("%v -o json: got %+v (%v)", args, got, err)
 		}
+	}
+}
+
+// An error behind the configuration does not show its secrets either, and is no mistake of the command line.
+func TestErrorsOfServersAreScrubbed(t *testing.T) {
+	env := []string{"STOCKADE_STORE_DIALECT=mysql", "STOCKADE_STORE_DSN=S3ntinel:S3ntinel@tcp(127.0.0.1:1)/S3ntinel"}
+	got := runWith(t, env, "migrate")
+	if got.code != exitUnavailable || got.stdout != "" || got.stderr == "" || strings.Contains(got.stderr, "S3ntinel") {
+		t.Errorf("got %+v", got)
+	}
+	if code := exitCode(errors.New("disk full")); code != exitUnavailable {
+		t.Errorf("an error without a status ends with %d", code)
 	}
 }
 

@@ -34,7 +34,8 @@ func (e *statusError) Unwrap() error { return e.err }
 // fail attaches an exit status to an error.
 func fail(status int, err error) error { return &statusError{status, err} }
 
-// exitCode finds the status of an error. One without is about the command line: cobra makes those.
+// exitCode finds the status of an error. What nobody has given one is trouble of ours: commands mark the mistakes of
+// their callers.
 func exitCode(err error) int {
 	var s *statusError
 	switch {
@@ -43,5 +44,5 @@ func exitCode(err error) int {
 	case errors.As(err, &s):
 		return s.status
 	}
-	return exitUsage
+	return exitUnavailable
 }

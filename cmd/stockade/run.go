@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"stockade/conf"
 )
 
 // cli is one invocation: what it may write to, and what its environment says.
@@ -17,7 +19,8 @@ type cli struct {
 	stdout io.Writer // results only
 	stderr io.Writer // everything else
 	env    []string
-	format string // -o
+	format string      // -o
+	config conf.Config // once it is loaded
 }
 
 // run executes one command line and returns the exit status.
@@ -34,7 +37,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	code := exitCode(err)
 	if err != nil && !errors.Is(err, errSilent) {
-		fmt.Fprintf(stderr, "stockade: %s\n", strings.TrimSpace(err.Error()))
+		fmt.Fprintf(stderr, "stockade: %s\n", c.config.Scrub(strings.TrimSpace(err.Error())))
 		if code == exitUsage {
 			fmt.Fprintf(stderr, "Try `%s --help`.\n", cmd.CommandPath())
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -92,6 +93,8 @@ func (c *cli) skuShowCommand() *cobra.Command {
 				return err
 			}
 			switch {
+			case shares && books:
+				return fail(exitUsage, errors.New("--shares and --books: choose one"))
 			case shares:
 				return c.showShares(cmd.Context(), cl, path)
 			case books:
@@ -106,7 +109,6 @@ func (c *cli) skuShowCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&shares, "shares", false, "show what each share holds")
 	cmd.Flags().BoolVar(&books, "books", false, "show whether ledger, orders and shares agree")
-	cmd.MarkFlagsMutuallyExclusive("shares", "books")
 	return cmd
 }
 

@@ -139,7 +139,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"sku list --what", exitUsage, "unknown flag: --what"},
 		{"sku list -o xml", exitUsage, "must be one of table, json, jsonl, none"},
 		{"sku list --admin ftp://x", exitUsage, "--admin: must be a URL such as http://127.0.0.1:8081"},
-		{"sku show demo --shares --books", exitUsage, "none of the others can be"},
+		{"sku show demo --shares --books", exitUsage, "--shares and --books: choose one"},
 		{"sku create demo", exitUsage, "--total is required"},
 		{"sku create demo --total 5 --opens-at tomorrow", exitData, "--opens-at: must be a time"},
 		{"sku create a{b} --total 5", exitData, "must match [A-Za-z0-9._-]{1,64}"},
