@@ -57,7 +57,7 @@ func (a *API) fail(c *app.RequestContext, err error) {
 	switch {
 	case errors.Is(err, sale.ErrQueueFull):
 		(&Problem{Code: Busy, Reason: sale.ReasonQueueFull}).Write(c)
-	case errors.Is(err, sale.ErrShuttingDown), errors.Is(err, sale.ErrNotSent),
+	case errors.Is(err, sale.ErrShuttingDown), errors.Is(err, sale.ErrNotSent), errors.Is(err, sale.ErrUnavailable),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		(&Problem{Code: Busy, Reason: sale.ReasonDependency}).Write(c)
 	default:

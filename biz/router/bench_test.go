@@ -33,7 +33,7 @@ func refusedPurchase(tb testing.TB) (*route.Engine, func() *app.RequestContext) 
 	cfg := DefaultConfig()
 	cfg.Public, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	s := &stub{}
-	servers, err := New(cfg, Parts{
+	servers, err := open(cfg, Parts{
 		Sales: s, Orders: s, Stock: s, SKUs: s, Health: s, Limits: s, Winners: s,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})

@@ -281,7 +281,7 @@ func startNode(t testing.TB, change func(*Config)) *node {
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
-	n.Servers, err = New(cfg, Parts{
+	n.Servers, err = open(cfg, Parts{
 		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Health: n.shop,
 		Limits: n.buckets, Winners: n.buckets, Now: func() time.Time { return testNow }, Log: log,
 	})

@@ -77,3 +77,12 @@ func (n *node) buy(t testing.TB, body string, header ...string) reply {
 	return send(t, "POST", n.publicURL()+"/v1/skus/demo/orders", body,
 		append([]string{"X-Buyer-Id: u1", "Content-Type: application/json", "X-Request-Id: r1"}, header...)...)
 }
+
+// open is Listen and New in one.
+func open(cfg Config, p Parts) (*Servers, error) {
+	l, err := Listen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return New(l, p), nil
+}

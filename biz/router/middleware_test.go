@@ -151,7 +151,7 @@ func TestABusyAddressIsNamedWithItsSetting(t *testing.T) {
 		} else {
 			cfg.Admin = taken.Addr().String()
 		}
-		_, err := New(cfg, Parts{})
+		_, err := open(cfg, Parts{})
 		if err == nil || !strings.HasPrefix(err.Error(), setting+": ") || !strings.Contains(err.Error(), taken.Addr().String()) {
 			t.Errorf("%s: %v", setting, err)
 		}

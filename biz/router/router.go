@@ -51,9 +51,15 @@ type Servers struct {
 	ended   chan struct{} // closed when Run returns
 }
 
-// New checks the configuration, takes both addresses, and returns servers that Run starts. An address that cannot be
-// taken is an error that names it and its setting.
-func New(cfg Config, p Parts) (*Servers, error) {
+// Listeners are the two addresses of a node, taken before anything else starts.
+type Listeners struct {
+	cfg           Config
+	public, admin net.Listener
+}
+
+// Listen checks the configuration and takes both addresses. An address that cannot be taken is an error that names it
+// and its setting.
+func Listen(cfg Config) (*Listeners, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -66,6 +72,15 @@ func New(cfg Config, p Parts) (*Servers, error) {
 		_ = public.Close()
 		return nil, err
 	}
+	return &Listeners{cfg: cfg, public: public, admin: admin}, nil
+}
+
+// Close gives the addresses up; servers close theirs themselves.
+func (l *Listeners) Close() { _, _ = l.public.Close(), l.admin.Close() }
+
+// New returns servers on these addresses, which Run starts.
+func New(l *Listeners, p Parts) *Servers {
+	cfg, public, admin := l.cfg, l.public, l.admin
 	s := &Servers{
 		publicAt: public, adminAt: admin, drain: ms(cfg.DrainTimeoutMs),
 		connections: newConnections(), ended: make(chan struct{}),
@@ -87,7 +102,7 @@ func New(cfg Config, p Parts) (*Servers, error) {
 	s.admin = s.newServer(cfg, admin, who, p)
 	s.admin.Use(sameOrigin)
 	adminRoutes(s.admin, api)
-	return s, nil
+	return s
 }
 
 func newClients(cfg Config) *clients {

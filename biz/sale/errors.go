@@ -13,6 +13,8 @@ var (
 	ErrKeyReused    = errors.New("the Idempotency-Key was used for another request")
 	ErrQueueFull    = errors.New("queue full")
 	ErrShuttingDown = errors.New("shutting down")
+	// ErrUnavailable says that Redis or MySQL did not do its part.
+	ErrUnavailable = errors.New("a dependency does not answer")
 	// ErrNotSent says that the request never left this process: nothing was taken.
 	ErrNotSent = errors.New("given up before it was sent")
 )

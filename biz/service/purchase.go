@@ -14,6 +14,9 @@ const maxRounds = 4
 // epochPoll is how often a purchase that waits for a reshare looks at the ledger. All waiters of a node share the look.
 const epochPoll = 10 * time.Millisecond
 
+// giveBackTimeout is how long a refusal may wait for its take to be given back.
+const giveBackTimeout = 250 * time.Millisecond
+
 // throughGate takes the purchase through the gate and the promise, again when a reshare came between.
 func (s *Sales) throughGate(ctx context.Context, p *purchase) (sale.Result, error) {
 	deadline := time.Now().Add(ms(s.cfg.ReshareWaitMs))
@@ -127,7 +130,7 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 	}
 	d, err := s.writer.Decide(ctx, take)
 	if err != nil {
-		return s.writerTrouble(ctx, take, err), false, nil
+		return s.writerTrouble(ctx, take, adm.Verdict, err), false, nil
 	}
 	switch d.Outcome {
 	case sale.Promised:
@@ -146,12 +149,14 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 		s.log.WarnContext(ctx, "promise undecided", "sku", p.SKU, "error", d.Err)
 		return busy(sale.ReasonDependency, p.id, true), false, nil
 	}
-	s.giveBack(ctx, take)
-	return s.refused(ctx, p, d)
+	if d.Outcome != sale.NotTaken || adm.Verdict == sale.Admitted {
+		s.giveBack(ctx, take)
+	} // else an earlier promise of this take may have been committed unheard: the journal sweeper looks
+	return s.refused(ctx, p, d, adm.Verdict)
 }
 
-// refused turns a promise's refusal into the answer; the take has been given back.
-func (s *Sales) refused(ctx context.Context, p *purchase, d sale.Decision) (sale.Result, bool, error) {
+// refused turns a promise's refusal into the answer.
+func (s *Sales) refused(ctx context.Context, p *purchase, d sale.Decision, verdict sale.Verdict) (sale.Result, bool, error) {
 	switch d.Outcome {
 	case sale.OverLimit:
 		return s.limitReached(p), false, nil
@@ -166,7 +171,7 @@ func (s *Sales) refused(ctx context.Context, p *purchase, d sale.Decision) (sale
 		return r, false, nil
 	case sale.NotTaken:
 		s.log.WarnContext(ctx, "promise rolled back", "sku", p.SKU, "error", d.Err)
-		return busy(sale.ReasonDependency, p.id, false), false, nil
+		return busy(sale.ReasonDependency, p.id, verdict == sale.Known), false, nil
 	}
 	return sale.Result{}, false, d.Err
 }
@@ -182,23 +187,24 @@ func (s *Sales) found(ctx context.Context, p *purchase, order sale.Order) (sale.
 	return replay(p, order)
 }
 
-// writerTrouble is the answer when the promise said nothing. What was never served is given back at once.
-func (s *Sales) writerTrouble(ctx context.Context, take sale.Take, err error) sale.Result {
-	switch {
-	case errors.Is(err, sale.ErrQueueFull):
+// writerTrouble is the answer when the promise said nothing. A fresh take that was never served is given back at once;
+// of a known one an earlier promise may have been committed unheard.
+func (s *Sales) writerTrouble(ctx context.Context, take sale.Take, verdict sale.Verdict, err error) sale.Result {
+	neverServed := errors.Is(err, sale.ErrQueueFull) || errors.Is(err, sale.ErrNotSent) || errors.Is(err, sale.ErrShuttingDown)
+	if neverServed && verdict == sale.Admitted {
 		s.giveBack(ctx, take)
-		return busy(sale.ReasonQueueFull, take.Order, false)
-	case errors.Is(err, sale.ErrNotSent), errors.Is(err, sale.ErrShuttingDown):
-		s.giveBack(ctx, take)
-		return busy(sale.ReasonDependency, take.Order, false)
 	}
-	return busy(sale.ReasonDependency, take.Order, true)
+	reason := sale.ReasonDependency
+	if errors.Is(err, sale.ErrQueueFull) {
+		reason = sale.ReasonQueueFull
+	}
+	return busy(reason, take.Order, !neverServed || verdict == sale.Known)
 }
 
 // giveBack drops the take before the refusal is answered, so that who hears the refusal finds the unit back. When the
 // gate does not answer, the journal sweeper does it.
 func (s *Sales) giveBack(ctx context.Context, take sale.Take) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms(s.cfg.ReshareWaitMs))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
 	if err := s.gate.Settle(ctx, settlement(take, false)); err != nil {
 		s.log.DebugContext(ctx, "take left to the journal sweeper", "sku", take.SKU, "error", err)

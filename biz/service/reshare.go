@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,45 +42,63 @@ type ReshareOrder struct {
 	Full     bool   // lay out every buyer and order, also if the shares look whole
 }
 
+// ErrTotalUnknown says that the shares are laid out but that nobody can tell whether the total was changed first.
+var ErrTotalUnknown = errors.New("the answer of MySQL got lost: look whether the total was changed before asking again")
+
 // Run reshares a SKU. sale.ErrConflict: another reshare began meanwhile, and it is the other one's work now.
-// *sale.InputError: the total would fall below what is promised; nothing was changed. After any other error the shares
-// may be sealed, purchases get BUSY, and the next reshare mends it; the total is changed at most once.
+// *sale.InputError: the total would fall below what is promised; nothing was changed. ErrTotalUnknown. After any other
+// error the shares may be sealed, purchases get BUSY, and the next reshare mends it; the total is changed at most once.
 func (r *Resharer) Run(ctx context.Context, sku string, order ReshareOrder) error {
 	ctx, cancel := context.WithTimeout(ctx, ms(r.cfg.ReshareTimeoutMs))
 	defer cancel()
-	var err error
+	var err, unknown error
 	for range reshareTries {
-		var began bool
-		began, err = r.once(ctx, sku, order)
+		var reached stage
+		reached, err = r.once(ctx, sku, order)
 		var bad *sale.InputError
-		if err == nil || errors.Is(err, sale.ErrConflict) || errors.Is(err, sale.ErrNotFound) || errors.As(err, &bad) {
-			return err
+		switch {
+		case err == nil:
+			return unknown
+		case errors.Is(err, sale.ErrConflict), errors.Is(err, sale.ErrNotFound), errors.As(err, &bad):
+			return errors.Join(err, unknown)
 		}
 		r.log.WarnContext(ctx, "reshare failed", "sku", sku, "reason", order.Reason, "error", err)
-		if began {
-			order.AddTotal = 0
-		}
 		if ctx.Err() != nil {
 			break
 		}
+		if order.AddTotal != 0 && reached == maybeBegun {
+			unknown = ErrTotalUnknown
+		}
+		if reached != notBegun {
+			order.AddTotal = 0 // it must not be added twice
+		}
 	}
-	return fmt.Errorf("reshare of %s: %w", sku, err)
+	return fmt.Errorf("reshare of %s: %w", sku, errors.Join(err, unknown))
 }
 
-// once is one reshare under one epoch. began tells that the ledger was changed.
-func (r *Resharer) once(ctx context.Context, sku string, order ReshareOrder) (began bool, err error) {
+// stage is how far a reshare came before it failed.
+type stage int
+
+const (
+	notBegun   stage = iota // the ledger is as it was
+	maybeBegun              // the ledger's commit got no answer
+	begun
+)
+
+// once is one reshare under one epoch.
+func (r *Resharer) once(ctx context.Context, sku string, order ReshareOrder) (stage, error) {
 	before, err := r.ledgers.Listing(ctx, sku)
 	if err != nil {
-		return false, err
+		return notBegun, err
 	}
 	gate, err := r.layer.Identity(ctx)
 	if err != nil {
-		return false, err
+		return notBegun, err
 	}
 	start := time.Now()
 	snap, err := r.ledgers.BeginReshare(ctx, sku, before.Ledger.Epoch, order.AddTotal)
 	if err != nil {
-		return false, err
+		return maybeBegun, err
 	}
 	job := &reshare{Resharer: r, snap: snap, listing: snap.Listing()}
 	job.full = order.Full || gate != before.Ledger.LaidGate || !before.Ledger.Live()
@@ -89,11 +108,14 @@ func (r *Resharer) once(ctx context.Context, sku string, order ReshareOrder) (be
 		err = r.ledgers.FinishReshare(ctx, sku, job.epoch(), job.full, gate)
 	}
 	if err != nil {
-		return true, err
+		return begun, err
 	}
 	r.log.InfoContext(ctx, "reshare done", "sku", sku, "reason", order.Reason, "full", job.full,
 		"epoch", job.epoch(), "left", job.listing.Ledger.Available(), "took", time.Since(start))
-	return true, r.hints.Send(ctx, sku)
+	if err := r.hints.Send(ctx, sku); err != nil {
+		r.log.DebugContext(ctx, "hint not sent", "sku", sku, "error", err) // nodes look by themselves
+	}
+	return begun, nil
 }
 
 // reshare is one reshare under way.
@@ -103,6 +125,7 @@ type reshare struct {
 	listing sale.Listing
 	full    bool
 	sealed  []sale.SealedShare // in the order of sale.Shares
+	reading sync.Mutex         // a snapshot is for one goroutine at a time
 }
 
 func (j *reshare) epoch() int64 { return j.listing.Ledger.Epoch }
@@ -145,7 +168,7 @@ func (j *reshare) seal(ctx context.Context, i int, share sale.Share) (err error)
 func (j *reshare) tell(ctx context.Context, i int, share sale.Share) error {
 	for page := j.sealed[i]; ; {
 		if len(page.Pending) > 0 {
-			decided, err := j.snap.Decided(ctx, orderIDs(page.Pending))
+			decided, err := j.decided(ctx, page.Pending)
 			if err != nil {
 				return err
 			}
@@ -172,6 +195,12 @@ func (j *reshare) tell(ctx context.Context, i int, share sale.Share) error {
 			return err
 		}
 	}
+}
+
+func (j *reshare) decided(ctx context.Context, takes []sale.PendingTake) (map[sale.OrderID]sale.Holding, error) {
+	j.reading.Lock()
+	defer j.reading.Unlock()
+	return j.snap.Decided(ctx, orderIDs(takes))
 }
 
 // layAll wipes the shares and lays every order of the snapshot out at its buyer's home.

@@ -171,11 +171,24 @@ func (s *Sales) soldOut(p *purchase) sale.Result {
 	return r
 }
 
-// Stock is what the public may know of a SKU; sale.ErrNotFound.
+// Order finds a buyer's order; sale.ErrNotFound, also for another buyer's, or sale.ErrUnavailable.
+func (s *Sales) Order(ctx context.Context, buyer string, id sale.OrderID) (sale.Order, error) {
+	order, err := s.orders.Order(ctx, buyer, id)
+	return order, unavailable(err)
+}
+
+// OrdersOf lists a buyer's written orders, at most limit, in the order of their ids, after the given one;
+// sale.ErrUnavailable.
+func (s *Sales) OrdersOf(ctx context.Context, buyer string, after sale.OrderID, limit int) ([]sale.Order, error) {
+	orders, err := s.orders.OrdersOf(ctx, buyer, after, limit)
+	return orders, unavailable(err)
+}
+
+// Stock is what the public may know of a SKU; sale.ErrNotFound, sale.ErrUnavailable.
 func (s *Sales) Stock(ctx context.Context, sku string) (StockView, error) {
 	listing, err := s.catalogue.Listing(ctx, sku)
 	if err != nil {
-		return StockView{}, err
+		return StockView{}, unavailable(err)
 	}
 	view := StockView{Listing: listing}
 	if !listing.Ledger.Live() || !listing.State.HasStock() {

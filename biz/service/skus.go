@@ -2,8 +2,8 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"stockade/biz/sale"
 )
@@ -14,16 +14,34 @@ type SKUs struct {
 	gate      Gate
 	resharer  *Resharer
 	catalogue Catalogue
+	flags     Flags
 	hints     Hints
 	books     Bookkeeper
+	now       func() time.Time
+}
+
+// SKUParts are what SKUs is made of.
+type SKUParts struct {
+	Ledgers   Ledgers
+	Gate      Gate
+	Resharer  *Resharer
+	Catalogue Catalogue
+	Flags     Flags
+	Hints     Hints
+	Books     Bookkeeper
+	Now       func() time.Time
 }
 
 // NewSKUs returns the use case.
-func NewSKUs(ledgers Ledgers, gate Gate, resharer *Resharer, catalogue Catalogue, hints Hints, books Bookkeeper) *SKUs {
-	return &SKUs{ledgers: ledgers, gate: gate, resharer: resharer, catalogue: catalogue, hints: hints, books: books}
+func NewSKUs(p SKUParts) *SKUs {
+	return &SKUs{
+		ledgers: p.Ledgers, gate: p.Gate, resharer: p.Resharer, catalogue: p.Catalogue, flags: p.Flags,
+		hints: p.Hints, books: p.Books, now: p.Now,
+	}
 }
 
-// Create writes a DRAFT. sku.Slots 0 means: as many as the total calls for. Errors: *sale.InputError, sale.ErrExists.
+// Create writes a DRAFT. sku.Slots 0 means: as many as the total calls for; a zero OpensAt means now.
+// Errors: *sale.InputError, sale.ErrExists.
 func (s *SKUs) Create(ctx context.Context, sku sale.SKU, total int64) (sale.Listing, error) {
 	if total < 1 || total > sale.MaxTotal {
 		return sale.Listing{}, sale.BadInput("total", fmt.Sprintf("must be a whole number from 1 to %d", sale.MaxTotal))
@@ -31,11 +49,14 @@ func (s *SKUs) Create(ctx context.Context, sku sale.SKU, total int64) (sale.List
 	if sku.Slots == 0 {
 		sku.Slots = sale.SlotsFor(total)
 	}
+	if sku.OpensAt.IsZero() {
+		sku.OpensAt = s.now()
+	}
 	if err := sku.Validate(); err != nil {
 		return sale.Listing{}, err
 	}
 	if err := s.ledgers.CreateSKU(ctx, sku, total); err != nil {
-		return sale.Listing{}, err
+		return sale.Listing{}, unavailable(err)
 	}
 	return s.changed(ctx, sku.ID)
 }
@@ -44,13 +65,13 @@ func (s *SKUs) Create(ctx context.Context, sku sale.SKU, total int64) (sale.List
 func (s *SKUs) Load(ctx context.Context, sku string) (sale.Listing, error) {
 	listing, err := s.ledgers.Listing(ctx, sku)
 	if err != nil {
-		return listing, err
+		return listing, unavailable(err)
 	}
 	if listing.State != sale.Draft {
 		return listing, &sale.StateError{SKU: sku, State: listing.State, Want: "load"}
 	}
 	if err := s.resharer.Run(ctx, sku, ReshareOrder{Reason: "load", Full: true}); err != nil {
-		return listing, err
+		return listing, unavailable(err)
 	}
 	return s.changed(ctx, sku)
 }
@@ -72,7 +93,7 @@ func (s *SKUs) Close(ctx context.Context, sku string) (sale.Listing, error) {
 
 func (s *SKUs) move(ctx context.Context, sku string, to sale.SKUState) (sale.Listing, error) {
 	if err := s.ledgers.SetState(ctx, sku, to.MayBecome(), to); err != nil {
-		return sale.Listing{}, err
+		return sale.Listing{}, unavailable(err)
 	}
 	return s.changed(ctx, sku)
 }
@@ -85,7 +106,7 @@ func (s *SKUs) Adjust(ctx context.Context, sku string, add int64) (sale.Listing,
 	}
 	listing, err := s.ledgers.Listing(ctx, sku)
 	if err != nil {
-		return listing, err
+		return listing, unavailable(err)
 	}
 	if !listing.State.HasStock() {
 		return listing, &sale.StateError{SKU: sku, State: listing.State, Want: "adjust"}
@@ -94,45 +115,47 @@ func (s *SKUs) Adjust(ctx context.Context, sku string, add int64) (sale.Listing,
 		return listing, sale.BadInput("add", fmt.Sprintf("would raise the total above %d", sale.MaxTotal))
 	}
 	if err := s.resharer.Run(ctx, sku, ReshareOrder{Reason: "adjust", AddTotal: add}); err != nil {
-		return listing, err
+		return listing, unavailable(err)
 	}
 	return s.changed(ctx, sku)
 }
 
 // Get reads one SKU from MySQL.
 func (s *SKUs) Get(ctx context.Context, sku string) (sale.Listing, error) {
-	return s.ledgers.Listing(ctx, sku)
+	listing, err := s.ledgers.Listing(ctx, sku)
+	return listing, unavailable(err)
 }
 
 // List reads SKUs in the order of their ids, after the given one.
 func (s *SKUs) List(ctx context.Context, after string, limit int) ([]sale.Listing, error) {
-	return s.ledgers.Listings(ctx, after, limit)
+	listings, err := s.ledgers.Listings(ctx, after, limit)
+	return listings, unavailable(err)
 }
 
 // Shares reads the figures of every share from the gate.
 func (s *SKUs) Shares(ctx context.Context, sku string) ([]sale.Figures, error) {
 	listing, err := s.ledgers.Listing(ctx, sku)
 	if err != nil {
-		return nil, err
+		return nil, unavailable(err)
 	}
-	return s.gate.Peek(ctx, sku, listing.Slots)
+	figures, err := s.gate.Peek(ctx, sku, listing.Slots)
+	return figures, unavailable(err)
 }
 
 // Books counts what the SKU's rows say, to be compared with its ledger.
 func (s *SKUs) Books(ctx context.Context, sku string) (sale.Books, error) {
 	if _, err := s.ledgers.Listing(ctx, sku); err != nil {
-		return sale.Books{}, err
+		return sale.Books{}, unavailable(err)
 	}
-	return s.books.Books(ctx, sku)
+	books, err := s.books.Books(ctx, sku)
+	return books, unavailable(err)
 }
 
 // changed makes every node look anew and returns the SKU as it is now. A lost hint only delays the others.
 func (s *SKUs) changed(ctx context.Context, sku string) (sale.Listing, error) {
 	s.catalogue.Forget(sku)
+	s.flags.Clear(sku)
 	_ = s.hints.Send(ctx, sku)
 	listing, err := s.ledgers.Listing(ctx, sku)
-	if errors.Is(err, sale.ErrNotFound) {
-		return listing, fmt.Errorf("sku %s vanished: %w", sku, err)
-	}
-	return listing, err
+	return listing, unavailable(err)
 }

@@ -14,12 +14,11 @@ import (
 
 // Bounds of the watcher.
 const (
-	activeFor    = 5 * time.Second        // a SKU without traffic for this long is no longer watched
-	maxActive    = 20_000                 // SKUs watched at the same time; traffic on others goes without flags
-	kicks        = 256                    // SKUs that may wait for an early look
-	looksAtOnce  = 8                      // SKUs read at the same time
-	lookTimeout  = 500 * time.Millisecond // one look at one SKU
-	minKickEvery = 50 * time.Millisecond  // early looks at one SKU
+	activeFor    = 5 * time.Second       // a SKU without traffic for this long is no longer watched
+	maxActive    = 20_000                // SKUs watched at the same time; traffic on others goes without flags
+	kicks        = 256                   // SKUs that may wait for an early look
+	looksAtOnce  = 8                     // SKUs read at the same time
+	minKickEvery = 50 * time.Millisecond // early looks at one SKU
 )
 
 // Watcher reads the shares of the SKUs with traffic once a period, and early when a share ran empty, so that the flags
@@ -86,7 +85,7 @@ func (w *Watcher) Left(ctx context.Context, l sale.Listing) (left int64, fresh b
 		return left, true
 	}
 	look := w.looks.DoChan(l.ID, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), ms(w.cfg.PurchaseTimeoutMs))
 		defer cancel()
 		return nil, w.peek(ctx, l)
 	})
@@ -135,7 +134,7 @@ func (w *Watcher) lookAll(ctx context.Context, skus []string) {
 	group.SetLimit(looksAtOnce)
 	for _, sku := range skus {
 		group.Go(func() error {
-			if err := w.look(ctx, sku); err != nil && ctx.Err() == nil {
+			if err := w.Look(ctx, sku); err != nil && ctx.Err() == nil {
 				w.log.DebugContext(ctx, "shares not readable", "sku", sku, "error", err)
 			}
 			return nil
@@ -144,9 +143,9 @@ func (w *Watcher) lookAll(ctx context.Context, skus []string) {
 	_ = group.Wait() // looks report for themselves
 }
 
-// look reads a SKU's figures, then the winners of the shares that are empty.
-func (w *Watcher) look(ctx context.Context, sku string) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+// Look reads a SKU's figures, then the winners of the shares that are empty.
+func (w *Watcher) Look(ctx context.Context, sku string) error {
+	ctx, cancel := context.WithTimeout(ctx, ms(w.cfg.PurchaseTimeoutMs))
 	defer cancel()
 	listing, err := w.catalogue.Listing(ctx, sku)
 	if err != nil || !listing.Ledger.Live() {

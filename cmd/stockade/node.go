@@ -40,6 +40,7 @@ type node struct {
 	restorer  *service.Restorer
 	skus      *service.SKUs
 	health    *health
+	listeners *router.Listeners
 	servers   *router.Servers
 
 	restored   chan struct{} // closed when the gate matches the truth
@@ -58,6 +59,11 @@ func newNode(ctx context.Context, cfg conf.Config, log *slog.Logger) (n *node, e
 	name, err := cfg.Node()
 	if err != nil {
 		return nil, err
+	}
+	router.UseLogger(log)
+	// A busy port ends the start before the stores hear of this node.
+	if n.listeners, err = router.Listen(cfg.Router); err != nil {
+		return nil, fmt.Errorf("router.%w", err)
 	}
 	if n.db, err = store.Open(ctx, cfg.Store, store.Options{Node: name, Now: time.Now}); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -101,17 +107,20 @@ func (n *node) buildUseCases() (err error) {
 	n.journal = service.NewJournalSweeper(cfg.Service, n.db, n.gate, n.watcher, n.log)
 	resharer := service.NewResharer(cfg.Service, n.db, n.gate, n.gate, n.log)
 	n.restorer = service.NewRestorer(n.db, n.gate, n.gate, resharer, n.log)
-	n.skus = service.NewSKUs(n.db, n.gate, resharer, n.catalogue, n.gate, n.db)
+	n.skus = service.NewSKUs(service.SKUParts{
+		Ledgers: n.db, Gate: n.gate, Resharer: resharer, Catalogue: n.catalogue, Flags: n.flags, Hints: n.gate,
+		Books: n.db, Now: time.Now,
+	})
 	n.health = newHealth(n.db.Ping, n.gate.Ping)
 	sales := service.NewSales(cfg.Service, service.SalesParts{
 		Catalogue: n.catalogue, Flags: n.flags, Gate: n.gate, Writer: n.writer, Orders: n.db, Recent: recent,
 		Watcher: n.watcher, Now: time.Now, Log: n.log,
 	})
-	n.servers, err = router.New(cfg.Router, router.Parts{
-		Sales: sales, Orders: n.db, Stock: sales,
+	n.servers = router.New(n.listeners, router.Parts{
+		Sales: sales, Orders: sales, Stock: sales,
 		SKUs: n.skus, Health: n.health, Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
 	})
-	return err
+	return nil
 }
 
 // start begins the background work, brings the gate back to the truth, and serves. The returned channel gets the error
@@ -171,6 +180,9 @@ func (n *node) stop(ctx context.Context) error {
 // closeClients closes what newNode opened, as far as it got.
 func (n *node) closeClients() error {
 	var errs []error
+	if n.servers == nil && n.listeners != nil {
+		n.listeners.Close()
+	}
 	if n.broker != nil {
 		errs = append(errs, n.broker.Close())
 	}
