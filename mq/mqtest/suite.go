@@ -96,7 +96,9 @@ func poisonAmongGood(t *testing.T, newLab NewLab) {
 	if d.ID != bad.ID.String() || d.Headers[mq.HeaderError] != ErrPoison.Error() || d.Headers[mq.HeaderSource] != b.names.Create {
 		t.Fatalf("parked as %q with headers %v", d.ID, d.Headers)
 	}
-	if s := b.counters.Snapshot(); s.Refused != 1 || s.Undecodable != 0 {
+	// A slow confirm lets the sweeper repeat the envelope, and so the parking.
+	b.await("counted", func() bool { return b.counters.Snapshot().Refused >= 1 })
+	if s := b.counters.Snapshot(); s.Undecodable != 0 {
 		t.Fatalf("%+v", s)
 	}
 }
@@ -126,7 +128,7 @@ func parkingWaitsForItsConfirm(t *testing.T, newLab NewLab) {
 	if d := b.receive(b.names.Dead, 1)[0]; d.ID != all[7].ID.String() {
 		t.Fatalf("parked %+v", d)
 	}
-	b.await("acked", func() bool { return b.counters.Snapshot().Consumed == 50 })
+	b.await("acked", func() bool { return b.counters.Snapshot().Consumed >= 50 })
 	if err := b.store.Check(slices.Delete(all, 7, 8)); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +172,8 @@ func unreadableIsParkedWhole(t *testing.T, newLab NewLab) {
 	all := b.orders(150)
 	b.relay().Offer(all)
 	b.awaitAll(all)
-	if s := b.counters.Snapshot(); s.Undecodable != 1 || s.Refused != 0 {
+	b.await("counted", func() bool { return b.counters.Snapshot().Undecodable == 1 })
+	if s := b.counters.Snapshot(); s.Refused != 0 {
 		t.Fatalf("%+v", s)
 	}
 }
