@@ -11,6 +11,7 @@ import (
 
 	"stockade/biz/sale"
 	"stockade/store"
+	"stockade/store/storetest"
 )
 
 var benchID atomic.Uint64
@@ -32,7 +33,7 @@ func benchTakes(n int) []sale.Take {
 func BenchmarkPromise(b *testing.B) {
 	for _, rows := range []int{1, 20, 100, 500} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
-			cfg, _ := newDatabase(b)
+			cfg, _ := storetest.MySQL(b)
 			db := openMySQL(b, cfg)
 			demoSKU(b, db, "hot", sale.MaxTotal)
 			drive(b, rows, func(ctx context.Context, n int) error {
@@ -51,7 +52,7 @@ func BenchmarkPromise(b *testing.B) {
 func BenchmarkInsertOrders(b *testing.B) {
 	for _, rows := range []int{1, 100, 500} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
-			cfg, _ := newDatabase(b)
+			cfg, _ := storetest.MySQL(b)
 			db := openMySQL(b, cfg)
 			drive(b, rows, func(ctx context.Context, n int) error {
 				return insertFresh(ctx, db, n)

@@ -13,6 +13,7 @@ import (
 
 	"stockade/biz/sale"
 	"stockade/store"
+	"stockade/store/storetest"
 )
 
 func demoSKU(t testing.TB, db *store.DB, id string, total int64) {
@@ -52,7 +53,7 @@ func promised(t *testing.T, db *store.DB, sku string) int64 {
 
 // What a promise answers when its connection is lost rests on one question: was COMMIT sent?
 func TestMySQLLostConnection(t *testing.T) {
-	cfg, _ := newDatabase(t)
+	cfg, _ := storetest.MySQL(t)
 	dsn, err := mysql.ParseDSN(cfg.DSN)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestMySQLLostConnection(t *testing.T) {
 
 // Somebody sits on one SKU's ledger row: the other SKUs of the group are sold, and a reshare gives up in time.
 func TestMySQLStuckLedger(t *testing.T) {
-	cfg, raw := newDatabase(t)
+	cfg, raw := storetest.MySQL(t)
 	cfg.ReshareLockWaitMs = 2000
 	db := openMySQL(t, cfg)
 	for _, sku := range []string{"a", "b", "c"} {
