@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"time"
@@ -11,7 +12,8 @@ import (
 type Config struct {
 	// Public is the address of the buyers' listener, host:port. Port 0 takes a free one.
 	Public string `yaml:"public"`
-	// Admin is the address of the operators' listener.
+	// Admin is the address of the operators' listener. It must be a loopback address, because whoever reaches it is
+	// believed.
 	Admin string `yaml:"admin"`
 	// TrustedProxies are the gateways, as CIDRs, whose X-Forwarded-For is believed.
 	TrustedProxies []string `yaml:"trustedProxies"`
@@ -67,6 +69,9 @@ func (c Config) Validate() error {
 			return fmt.Errorf("%s: %q must be host:port with a port from 0 to 65535: %w", a.name, a.addr, err)
 		}
 	}
+	if !loopback(c.Admin) {
+		return fmt.Errorf("admin: %q must be a loopback address, such as 127.0.0.1:8081: whoever reaches the admin API is believed", c.Admin)
+	}
 	for _, s := range []struct {
 		name          string
 		value, lo, hi int
@@ -98,6 +103,16 @@ func (c Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// loopback tells whether only this machine can reach a listener on addr.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || (err == nil && ip.Unmap().IsLoopback())
 }
 
 // prefixes reads a list of CIDRs; a single address is a prefix of its own length.
