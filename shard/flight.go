@@ -14,7 +14,8 @@ type run struct {
 	epoch  int64 // of admit
 	args   []any
 	packed payload
-	rows   []int // for each packed row the place of its call in the group
+	rows   []int    // for each packed row the place of its call in the group
+	buyers []string // of admit's rows, each once
 	reply  []int64
 	err    error
 }
@@ -25,6 +26,10 @@ func (r *run) explain() error {
 		return fmt.Errorf("%w: shard: %s: %w", sale.ErrNotSent, r.script.name, r.err)
 	}
 	return fmt.Errorf("shard: %s: %w", r.script.name, r.err)
+}
+
+func (r *run) malformed() error {
+	return fmt.Errorf("shard: malformed reply of %s: %d integers for %d rows", r.script.name, len(r.reply), len(r.rows))
 }
 
 // runKey finds the run that takes one more row of its kind.
@@ -58,7 +63,7 @@ func (f *flight) load(group []*call) {
 	for i, c := range group {
 		for j := range c.Query.settle {
 			s := &c.Query.settle[j]
-			r := f.find(runKey{settleScript, s.keys, 0}, settleBatch)
+			r := f.find(runKey{settleScript, s.keys, 0}, settleBatch, "")
 			r.packed.data = packSettle(r.packed.data, &s.Settlement)
 			r.rows = append(r.rows, i)
 		}
@@ -67,15 +72,17 @@ func (f *flight) load(group []*call) {
 		if c.Query.keys == nil {
 			continue
 		}
-		r := f.find(runKey{admitScript, c.Query.keys, c.Query.admit.Epoch}, admitBatch)
-		r.packed.data = packAdmit(r.packed.data, &c.Query.admit)
-		r.rows = append(r.rows, i)
+		ask := &c.Query.admit
+		r := f.find(runKey{admitScript, c.Query.keys, ask.Epoch}, admitBatch, ask.Buyer)
+		r.packed.data = packAdmit(r.packed.data, ask)
+		r.rows, r.buyers = append(r.rows, i), append(r.buyers, ask.Buyer)
 	}
 }
 
-// find returns a run with room for one more row.
-func (f *flight) find(key runKey, limit int) *run {
-	if r := f.open[key]; r != nil && len(r.rows) < limit {
+// find returns a run with room for one more row. A buyer who is in it already needs another run: the script would have
+// to keep account of what it did within its batch, which every other batch would pay for.
+func (f *flight) find(key runKey, limit int, buyer string) *run {
+	if r := f.open[key]; r != nil && len(r.rows) < limit && !slices.Contains(r.buyers, buyer) {
 		return r
 	}
 	if f.used == len(f.all) {
@@ -85,7 +92,7 @@ func (f *flight) find(key runKey, limit int) *run {
 	f.used++
 	*r = run{
 		script: key.script, keys: key.keys, epoch: key.epoch,
-		args: r.args[:0], packed: payload{data: r.packed.data[:0]}, rows: r.rows[:0],
+		args: r.args[:0], packed: payload{data: r.packed.data[:0]}, rows: r.rows[:0], buyers: r.buyers[:0],
 	}
 	if key.script == admitScript {
 		r.args = append(r.args, key.epoch)
@@ -133,7 +140,6 @@ func (f *flight) read(r *run) {
 
 // readAdmit reads the reply that lua/admit.lua describes.
 func (f *flight) readAdmit(r *run) error {
-	malformed := fmt.Errorf("shard: malformed reply of admit: %d integers for %d rows", len(r.reply), len(r.rows))
 	reply := r.reply
 	switch {
 	case len(reply) == 1 && reply[0] == replyGone:
@@ -147,13 +153,13 @@ func (f *flight) readAdmit(r *run) error {
 		}
 		return nil
 	case len(reply) < 2 || reply[0] != replyDone:
-		return malformed
+		return r.malformed()
 	}
 	epoch := reply[1]
 	reply = reply[2:]
 	for _, i := range r.rows {
 		if len(reply) < 3 {
-			return malformed
+			return r.malformed()
 		}
 		a := sale.Admission{Verdict: sale.Verdict(reply[0]), Epoch: epoch, Left: reply[1], Changes: reply[2]}
 		reply = reply[3:]
@@ -165,13 +171,13 @@ func (f *flight) readAdmit(r *run) error {
 			a.Token = sale.Token{Epoch: epoch, Change: a.Changes}
 		case sale.Known:
 			if len(reply) < 3 {
-				return malformed
+				return r.malformed()
 			}
 			a.Token, a.Quantity = sale.Token{Epoch: reply[0], Change: reply[1]}, reply[2]
 			reply = reply[3:]
 		case sale.Empty, sale.AtLimit, sale.NearLimit:
 		default:
-			return malformed
+			return r.malformed()
 		}
 		f.answers[i] = a
 	}

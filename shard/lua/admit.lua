@@ -2,7 +2,7 @@
 --
 -- KEYS     stock, buyer, order, journal of the share
 -- ARGV[1]  epoch the callers believe in
--- ARGV[2]  1 to 128 requests, packed one behind the other:
+-- ARGV[2]  1 to 128 requests of as many buyers, packed one behind the other:
 --          id (16 bytes), quantity (2 bytes), limit (2 bytes), length of buyer (1 byte), buyer
 -- RETURNS  integers:
 --          {7}                             the share's keys are missing
@@ -28,92 +28,81 @@ if stock[1] ~= ARGV[1] or stock[2] ~= '0' then
   return {STALE, tonumber(stock[1]), left, changes}
 end
 
+-- Tables below are made with room for a few rows, because growing them costs as much as the work on a small batch.
 local batch = ARGV[2]
-local ids, buyers, quantities, limits, n, at, size = {}, {}, {}, {}, 0, 1, #batch
+local ids, buyers, seen = {nil, nil, nil, nil}, {nil, nil, nil, nil}, {}
+local n, at, size = 0, 1, #batch
 while at <= size do
-  local q1, q2, l1, l2, len = byte(batch, at + 16, at + 20)
-  if n == MAX_BATCH or not len or len == 0 or at + HEAD + len - 1 > size then
+  local q1, q2, _, _, len = byte(batch, at + 16, at + 20)
+  if n == MAX_BATCH or not len or len == 0 or q1 + q2 == 0 or at + HEAD + len - 1 > size then
     return redis.error_reply('ERR admit: malformed batch')
+  end
+  local buyer = sub(batch, at + HEAD, at + HEAD + len - 1)
+  if seen[buyer] then -- the counts below are read once, for all rows
+    return redis.error_reply('ERR admit: a buyer twice in one batch')
   end
   n = n + 1
-  ids[n] = sub(batch, at, at + 15)
-  quantities[n] = q1 * 256 + q2
-  limits[n] = l1 * 256 + l2
-  buyers[n] = sub(batch, at + HEAD, at + HEAD + len - 1)
-  if quantities[n] == 0 then
-    return redis.error_reply('ERR admit: malformed batch')
-  end
+  ids[n], buyers[n], seen[buyer] = sub(batch, at, at + 15), buyer, true
   at = at + HEAD + len
 end
 if n == 0 then
   return redis.error_reply('ERR admit: malformed batch')
 end
 
-local entries = redis.call('HMGET', KEYS[3], unpack(ids))
-local counts = redis.call('HMGET', KEYS[2], unpack(buyers))
-local epoch = tonumber(ARGV[1])
-local taken, units, undecided = {}, {}, {} -- what this batch did, by id and by buyer
-local out, o = {DECIDED, epoch}, 2
-local orders, order_n, touched = {}, 0, {}
+local entries = redis.call('HMGET', KEYS[3], unpack(ids, 1, n))
+local counts = redis.call('HMGET', KEYS[2], unpack(buyers, 1, n))
+local out, o = {DECIDED, tonumber(ARGV[1]), nil, nil, nil, nil, nil, nil}, 2
+local orders, journal, fields, w = {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, 0
+local now
+at = 1
 
 for i = 1, n do
-  local id, buyer, quantity = ids[i], buyers[i], quantities[i]
-  local entry = taken[id] or entries[i]
+  local q1, q2, l1, l2, len = byte(batch, at + 16, at + 20)
+  local quantity, limit = q1 * 256 + q2, l1 * 256 + l2
+  local entry = entries[i]
   local state = entry and byte(entry)
+  at = at + HEAD + len
   if state and state ~= 100 then -- 100 is 'd', doubtful
     local q, e, c = match(entry, '^.(%d+) (%d+)%.(%d+) ')
     out[o + 1], out[o + 2], out[o + 3] = KNOWN, left, changes
     out[o + 4], out[o + 5], out[o + 6] = tonumber(e), tonumber(c), tonumber(q)
     o = o + 6
   else
-    local has, open = units[buyer], undecided[buyer]
-    if not has then
-      has, open = 0, 0
-      if counts[i] then
-        has, open = match(counts[i], '^(%d+):(%d+)$')
-        has, open = tonumber(has), tonumber(open)
-      end
-      units[buyer], undecided[buyer] = has, open
+    local units, undecided = 0, 0
+    if counts[i] then
+      units, undecided = match(counts[i], '^(%d+):(%d+)$')
+      units, undecided = tonumber(units), tonumber(undecided)
     end
     local verdict = ADMITTED
-    if has + quantity > limits[i] then
-      verdict = AT_LIMIT
-      if has - open + quantity <= limits[i] then
-        verdict = NEAR_LIMIT
-      end
+    if units + quantity > limit then
+      verdict = units - undecided + quantity > limit and AT_LIMIT or NEAR_LIMIT
     elseif left < quantity then
       verdict = EMPTY
     end
-    if verdict == ADMITTED then
+    if verdict ~= ADMITTED then
+      verdict = state and verdict + DOUBTFUL or verdict
+    else
+      if not now then
+        local time = redis.call('TIME')
+        now = time[1] .. sub(time[2] + 1000000, 2, 4) -- as text, or Redis formats it once for each row
+      end
+      local id, buyer = ids[i], buyers[i]
       left, pending, changes = left - quantity, pending + quantity, changes + 1
-      units[buyer], undecided[buyer], touched[buyer] = has + quantity, open + quantity, true
-      entry = 'p' .. quantity .. ' ' .. ARGV[1] .. '.' .. changes .. ' ' .. buyer
-      taken[id] = entry
-      orders[order_n + 1], orders[order_n + 2] = id, entry
-      order_n = order_n + 2
-    elseif state then
-      verdict = verdict + DOUBTFUL
+      orders[w + 1], orders[w + 2] = id, 'p' .. quantity .. ' ' .. ARGV[1] .. '.' .. changes .. ' ' .. buyer
+      journal[w + 1], journal[w + 2] = now, id
+      fields[w + 1], fields[w + 2] = buyer, (units + quantity) .. ':' .. (undecided + quantity)
+      w = w + 2
     end
     out[o + 1], out[o + 2], out[o + 3] = verdict, left, changes
     o = o + 3
   end
 end
 
-if order_n > 0 then
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local journal, rows = {}, {}
-  for i = 1, order_n, 2 do
-    journal[i], journal[i + 1] = now, orders[i]
-  end
-  for buyer in pairs(touched) do
-    rows[#rows + 1] = buyer
-    rows[#rows + 1] = units[buyer] .. ':' .. undecided[buyer]
-  end
+if w > 0 then
   -- The journal goes first: it is the one key that was not read above, so a wrong type fails before anything changed.
-  redis.call('ZADD', KEYS[4], unpack(journal))
-  redis.call('HSET', KEYS[3], unpack(orders))
-  redis.call('HSET', KEYS[2], unpack(rows))
+  redis.call('ZADD', KEYS[4], unpack(journal, 1, w))
+  redis.call('HSET', KEYS[3], unpack(orders, 1, w))
+  redis.call('HSET', KEYS[2], unpack(fields, 1, w))
   redis.call('HSET', KEYS[1], 'left', left, 'pending', pending, 'changes', changes)
 end
 return out
