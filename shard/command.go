@@ -2,6 +2,8 @@ package shard
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -51,6 +53,19 @@ func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Err
 // isMoved tells that another node serves the keys, so that the script did not run.
 func isMoved(err error) bool {
 	return err != nil && (strings.HasPrefix(err.Error(), "MOVED ") || strings.HasPrefix(err.Error(), "ASK "))
+}
+
+// refusals begin the errors with which Redis turns a command away, or a script before its first write.
+var refusals = [...]string{
+	"NOSCRIPT ", "MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN ", "LOADING ", "MASTERDOWN ", "READONLY ", "NOAUTH ",
+}
+
+// isRefused tells that a script changed nothing.
+func isRefused(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && slices.ContainsFunc(refusals[:], func(prefix string) bool {
+		return strings.HasPrefix(reply.Error(), prefix)
+	})
 }
 
 // runInts runs a script once, alone, wherever its keys are.

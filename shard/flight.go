@@ -22,7 +22,7 @@ type run struct {
 
 // explain says which script failed, and whether it is certain that it did not run.
 func (r *run) explain() error {
-	if !r.packed.written {
+	if !r.packed.written || isRefused(r.err) {
 		return fmt.Errorf("%w: shard: %s: %w", sale.ErrNotSent, r.script.name, r.err)
 	}
 	return fmt.Errorf("shard: %s: %w", r.script.name, r.err)
