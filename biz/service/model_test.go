@@ -318,8 +318,8 @@ func (h *history) resolve(id sale.OrderID) {
 }
 
 func TestModelEmbedded(t *testing.T) {
-	const labs, histories = 4, 2000
-	setRapid(t, histories/labs)
+	const labs = 4
+	setRapid(t, embeddedHistories/labs)
 	for i := range labs {
 		t.Run(fmt.Sprint("lab ", i), func(t *testing.T) {
 			t.Parallel()
