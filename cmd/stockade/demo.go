@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"stockade/biz/sale"
 	"stockade/conf"
 )
@@ -62,9 +60,7 @@ func runDemo(ctx context.Context, cfg conf.Config, log *slog.Logger, r rush, pro
 
 // run sends every buyer at once and returns all answers.
 func (r rush) run(ctx context.Context, base string, progress io.Writer) *answers {
-	bar := progressbar.NewOptions(r.buyers, progressbar.OptionSetWriter(progress), progressbar.OptionSetWidth(40),
-		progressbar.OptionSetDescription("buyers answered"), progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionOnCompletion(func() { fmt.Fprintln(progress) }))
+	answered := showProgress(progress, "buyers answered", r.buyers)
 	shop := newShopper(base, r.connections)
 	defer shop.close()
 	all := newAnswers()
@@ -74,7 +70,7 @@ func (r rush) run(ctx context.Context, base string, progress io.Writer) *answers
 		buyers.Go(func() {
 			<-start
 			all.add(shop.buy(ctx, fmt.Sprintf("buyer-%d", i)))
-			_ = bar.Add(1)
+			answered()
 		})
 	}
 	close(start)
