@@ -62,7 +62,13 @@ func (c *cli) rootCommand() *cobra.Command {
 		},
 	}
 	root.PersistentFlags().StringVarP(&c.format, "output", "o", "table", "form of the result: "+strings.Join(formats, ", "))
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fail(exitUsage, err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// What comes before the flag is the mistake when it should have been a command.
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			return unknownCommand(cmd, words[0])
+		}
+		return fail(exitUsage, err)
+	})
 	root.AddCommand(c.devCommand(), c.demoCommand(), c.serveCommand(), c.migrateCommand(),
 		c.skuCommand(), c.orderCommand(), c.configCommand(), c.errorsCommand(), c.checkCommand(), c.versionCommand())
 	helpForGroups(root)
@@ -73,22 +79,25 @@ func (c *cli) rootCommand() *cobra.Command {
 func helpForGroups(cmd *cobra.Command) {
 	if cmd.HasSubCommands() && cmd.RunE == nil {
 		cmd.Args = cobra.ArbitraryArgs
-		cmd.FParseErrWhitelist.UnknownFlags = true // flags of a misspelt command are not the mistake
 		cmd.SuggestionsMinimumDistance = 2
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				text += fmt.Sprintf("; did you mean %q?", near[0])
-			}
-			return fail(exitUsage, errors.New(text))
+			return unknownCommand(cmd, args[0])
 		}
 	}
 	for _, sub := range cmd.Commands() {
 		helpForGroups(sub)
 	}
+}
+
+func unknownCommand(group *cobra.Command, name string) error {
+	text := fmt.Sprintf("unknown command %q for %q", name, group.CommandPath())
+	if near := group.SuggestionsFor(name); len(near) > 0 {
+		text += fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return fail(exitUsage, errors.New(text))
 }
 
 var negative = regexp.MustCompile(`^-[0-9]+$`)
@@ -123,7 +132,11 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 		if len(names) > 0 {
 			want = strings.Join(names, " ")
 		}
-		return fail(exitUsage, fmt.Errorf("%s takes %s, got %d arguments", cmd.CommandPath(), want, len(args)))
+		got := fmt.Sprintf("%d arguments", len(args))
+		if len(args) == 1 {
+			got = "1 argument"
+		}
+		return fail(exitUsage, fmt.Errorf("%s takes %s, got %s", cmd.CommandPath(), want, got))
 	}
 }
 

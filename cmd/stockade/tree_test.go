@@ -129,6 +129,8 @@ func TestWrongCommandLines(t *testing.T) {
 		says string
 	}{
 		{"nope", exitUsage, `unknown command "nope"`},
+		{"--what", exitUsage, "unknown flag: --what"},
+		{"sku --what", exitUsage, "unknown flag: --what"},
 		{"sku lod demo", exitUsage, `did you mean "load"?`},
 		{"sku lod demo --dry-run", exitUsage, `did you mean "load"?`},
 		{"sku load", exitUsage, "takes SKU, got 0 arguments"},
