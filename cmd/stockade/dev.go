@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"stockade/biz/sale"
@@ -30,10 +29,13 @@ func (c *cli) runDev(ctx context.Context, cfg conf.Config) error {
 	served := e.start()
 	select {
 	case <-e.restored:
-		if err := e.seed(ctx, demoSKU, demoUnits); err != nil && ctx.Err() == nil {
+		err := e.seed(ctx, demoSKU, demoUnits)
+		if err == nil {
+			err = c.printBanner(e.banner(time.Now()))
+		}
+		if err != nil && ctx.Err() == nil {
 			return errors.Join(err, e.stop(context.WithoutCancel(ctx)))
 		}
-		e.banner(c.stdout)
 	case <-ctx.Done():
 	}
 	return serveUntil(ctx, served, e.stop, log)
@@ -59,23 +61,44 @@ func (e *embedded) seed(ctx context.Context, sku string, units int64) error {
 	return nil
 }
 
-// banner says where the node listens and what can be pasted into a shell. The buyer is another one at every start, so
-// that the purchase always buys.
-func (e *embedded) banner(out io.Writer) {
-	public, admin := e.servers.PublicAddr(), e.servers.AdminAddr()
-	buyer := fmt.Sprintf("buyer-%x", time.Now().UnixMilli()&0xffffff)
+// banner is where the node listens and what can be pasted into a shell.
+type banner struct {
+	Data   string `json:"data"` // the file
+	Public string `json:"public"`
+	Admin  string `json:"admin"`
+	Buy    string `json:"buy"`
+	Follow string `json:"follow"`
+}
+
+// banner names another buyer at every start, so that its purchase always buys.
+func (e *embedded) banner(now time.Time) banner {
+	public := "http://" + e.servers.PublicAddr().String()
+	buyer := fmt.Sprintf("buyer-%x", now.UnixMilli()&0xffffff)
 	const key = "first-click"
-	fmt.Fprintf(out, `Stockade, embedded: the data is in %s
-  API    http://%s   (description: /openapi.yaml)
-  admin  http://%s
+	return banner{
+		Data: e.cfg.Store.Path, Public: public, Admin: "http://" + e.servers.AdminAddr().String(),
+		Buy: fmt.Sprintf("curl -sS -X POST %s/v1/skus/%s/orders -H 'X-Buyer-Id: %s' -H 'Idempotency-Key: %s' "+
+			"-H 'Content-Type: application/json' -d '{\"quantity\":1}'", public, demoSKU, buyer, key),
+		Follow: fmt.Sprintf("curl -sS %s/v1/orders/%s -H 'X-Buyer-Id: %s'", public,
+			sale.DeriveOrderID(demoSKU, buyer, key), buyer),
+	}
+}
+
+func (c *cli) printBanner(b banner) error {
+	if c.format != "table" {
+		return c.fields(b)
+	}
+	_, err := fmt.Fprintf(c.stdout, `Stockade, embedded: the data is in %s
+  API    %s   (description: /openapi.yaml)
+  admin  %s
 
 Buy one unit of %q:
-  curl -sS -X POST http://%s/v1/skus/%s/orders -H 'X-Buyer-Id: %s' -H 'Idempotency-Key: %s' -H 'Content-Type: application/json' -d '{"quantity":1}'
+  %s
 
 Follow that order to CREATED:
-  curl -sS http://%s/v1/orders/%s -H 'X-Buyer-Id: %s'
+  %s
 
 Ctrl-C stops it.
-`, e.cfg.Store.Path, public, admin, demoSKU, public, demoSKU, buyer, key,
-		public, sale.DeriveOrderID(demoSKU, buyer, key), buyer)
+`, b.Data, b.Public, b.Admin, demoSKU, b.Buy, b.Follow)
+	return err
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,32 +21,67 @@ import (
 type embedded struct {
 	*node
 	redis *miniredis.Miniredis
+	lock  io.Closer // on the database file
 }
 
 // newEmbedded prepares a node on the SQLite file of cfg, which it creates if need be.
 func newEmbedded(ctx context.Context, cfg conf.Config, log *slog.Logger) (*embedded, error) {
 	cfg.Store.Dialect = store.SQLite
 	cfg.MQ.Driver = mq.DriverMemory
-	if err := os.MkdirAll(filepath.Dir(cfg.Store.Path), 0o755); err != nil {
-		return nil, fmt.Errorf("store.path: %w", err)
-	}
-	if err := store.Migrate(ctx, cfg.Store); err != nil {
+	listeners, err := takePorts(cfg)
+	if err != nil {
 		return nil, err
+	}
+	e := &embedded{}
+	cfg, err = e.prepare(ctx, cfg)
+	if err != nil {
+		listeners.Close()
+		return nil, errors.Join(err, e.release())
+	}
+	if e.node, err = newNode(ctx, cfg, log, listeners); err != nil {
+		return nil, errors.Join(err, e.release())
+	}
+	return e, nil
+}
+
+// prepare locks and migrates the file and starts Redis, whose address it puts into the configuration.
+func (e *embedded) prepare(ctx context.Context, cfg conf.Config) (conf.Config, error) {
+	if err := os.MkdirAll(filepath.Dir(cfg.Store.Path), 0o755); err != nil {
+		return cfg, fmt.Errorf("store.path: %w", err)
+	}
+	lock, err := lockFile(cfg.Store.Path + ".lock")
+	switch {
+	case errors.Is(err, errLocked):
+		// Each would sell by a Redis of its own, and know nothing of what the other one admits.
+		return cfg, fmt.Errorf("store.path: %s is in use by another stockade; stop that one, or choose another file",
+			cfg.Store.Path)
+	case err != nil:
+		return cfg, fmt.Errorf("store.path: %w", err)
+	}
+	e.lock = lock
+	if err := store.Migrate(ctx, cfg.Store); err != nil {
+		return cfg, err
 	}
 	redis := miniredis.NewMiniRedis()
 	if err := redis.Start(); err != nil {
-		return nil, fmt.Errorf("embedded Redis: %w", err)
+		return cfg, fmt.Errorf("embedded Redis: %w", err)
 	}
+	e.redis = redis
 	cfg.Shard.Addresses = []string{redis.Addr()}
-	n, err := newNode(ctx, cfg, log)
-	if err != nil {
-		redis.Close()
-		return nil, err
-	}
-	return &embedded{node: n, redis: redis}, nil
+	return cfg, nil
 }
 
 func (e *embedded) stop(ctx context.Context) error {
-	defer e.redis.Close()
-	return e.node.stop(ctx)
+	return errors.Join(e.node.stop(ctx), e.release())
+}
+
+// release ends what prepare began, as far as it got.
+func (e *embedded) release() error {
+	if e.redis != nil {
+		e.redis.Close()
+	}
+	if e.lock != nil {
+		return e.lock.Close()
+	}
+	return nil
 }

@@ -48,23 +48,31 @@ type node struct {
 	endLoops   context.CancelFunc
 }
 
-// newNode opens the stores and builds the parts. Its addresses are taken, but nothing is served before start.
-func newNode(ctx context.Context, cfg conf.Config, log *slog.Logger) (n *node, err error) {
-	n = &node{cfg: cfg, log: log, restored: make(chan struct{}), endLoops: func() {}}
-	defer func() {
+// takePorts is the first thing that a start does: a busy port ends it before anything else hears of this process.
+func takePorts(cfg conf.Config) (*router.Listeners, error) {
+	listeners, err := router.Listen(cfg.Router)
+	if err != nil {
+		return nil, fmt.Errorf("router.%w", err)
+	}
+	return listeners, nil
+}
+
+// newNode opens the stores and builds the parts. The listeners become the node's, also when it fails; nothing is served
+// on them before start.
+func newNode(ctx context.Context, cfg conf.Config, log *slog.Logger, listeners *router.Listeners) (n *node, err error) {
+	n = &node{
+		cfg: cfg, log: log, listeners: listeners, restored: make(chan struct{}), endLoops: func() {},
+	}
+	defer func(half *node) {
 		if err != nil {
-			n.closeClients()
+			_ = half.closeClients() // the reason to give up counts
 		}
-	}()
+	}(n)
 	name, err := cfg.Node()
 	if err != nil {
 		return nil, err
 	}
 	router.UseLogger(log)
-	// A busy port ends the start before the stores hear of this node.
-	if n.listeners, err = router.Listen(cfg.Router); err != nil {
-		return nil, fmt.Errorf("router.%w", err)
-	}
 	if n.db, err = store.Open(ctx, cfg.Store, store.Options{Node: name, Now: time.Now}); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -180,7 +188,7 @@ func (n *node) stop(ctx context.Context) error {
 // closeClients closes what newNode opened, as far as it got.
 func (n *node) closeClients() error {
 	var errs []error
-	if n.servers == nil && n.listeners != nil {
+	if n.servers == nil {
 		n.listeners.Close()
 	}
 	if n.broker != nil {

@@ -27,7 +27,11 @@ func (c *cli) runServe(ctx context.Context, cfg conf.Config) error {
 	if err != nil {
 		return err
 	}
-	n, err := newNode(ctx, cfg, log)
+	listeners, err := takePorts(cfg)
+	if err != nil {
+		return fail(exitUnavailable, err)
+	}
+	n, err := newNode(ctx, cfg, log, listeners)
 	if err != nil {
 		return fail(exitUnavailable, err)
 	}
