@@ -163,9 +163,8 @@ func (f *flight) readAdmit(r *run) error {
 		}
 		a := sale.Admission{Verdict: sale.Verdict(reply[0]), Epoch: epoch, Left: reply[1], Changes: reply[2]}
 		reply = reply[3:]
-		if a.Verdict&doubtfulBit != 0 {
-			a.Verdict, a.Doubtful = a.Verdict&^doubtfulBit, true
-		}
+		a.Doubtful, a.Decided = a.Verdict&doubtfulBit != 0, a.Verdict&decidedBit != 0
+		a.Verdict &^= doubtfulBit | decidedBit
 		switch a.Verdict {
 		case sale.Admitted:
 			a.Token = sale.Token{Epoch: epoch, Change: a.Changes}
@@ -184,5 +183,8 @@ func (f *flight) readAdmit(r *run) error {
 	return nil
 }
 
-// doubtfulBit marks the refusal of a doubtful id in admit's reply.
-const doubtfulBit = 16
+// Marks on a verdict in admit's reply.
+const (
+	doubtfulBit = 16 // refused, and the id is doubtful
+	decidedBit  = 32 // known, and decided
+)

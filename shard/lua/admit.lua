@@ -7,15 +7,16 @@
 -- RETURNS  integers:
 --          {7}                             the share's keys are missing
 --          {6, epoch, left, changes}       the share has another epoch or is sealed
---          {0, epoch, one row a request}   row: verdict, left, changes; after verdict 2 also the epoch, change and
+--          {0, epoch, one row a request}   row: verdict, left, changes; of a known id also the epoch, change and
 --                                          quantity of the take that is there
---          verdicts are those of sale.Verdict; 16 is added to a refusal of a doubtful id
+--          verdicts are those of sale.Verdict; 16 is added to a refusal of a doubtful id, 32 to a known id that is
+--          decided
 -- CALLER   lane.flush
 --
 -- Running it twice takes nothing twice: the second time the ids are known.
 
-local GONE, STALE, DECIDED = 7, 6, 0
-local ADMITTED, KNOWN, EMPTY, AT_LIMIT, NEAR_LIMIT, DOUBTFUL = 1, 2, 3, 4, 5, 16
+local GONE, STALE, DONE = 7, 6, 0
+local ADMITTED, KNOWN, EMPTY, AT_LIMIT, NEAR_LIMIT, DOUBTFUL, DECIDED = 1, 2, 3, 4, 5, 16, 32
 local MAX_BATCH, HEAD = 128, 21
 local byte, sub, match = string.byte, string.sub, string.match
 
@@ -51,7 +52,7 @@ end
 
 local entries = redis.call('HMGET', KEYS[3], unpack(ids, 1, n))
 local counts = redis.call('HMGET', KEYS[2], unpack(buyers, 1, n))
-local out, o = {DECIDED, tonumber(ARGV[1]), nil, nil, nil, nil, nil, nil}, 2
+local out, o = {DONE, tonumber(ARGV[1]), nil, nil, nil, nil, nil, nil}, 2
 local orders, journal, fields, w = {nil, nil, nil, nil}, {nil, nil, nil, nil}, {nil, nil, nil, nil}, 0
 local now
 at = 1
@@ -62,9 +63,9 @@ for i = 1, n do
   local entry = entries[i]
   local state = entry and byte(entry)
   at = at + HEAD + len
-  if state and state ~= 100 then -- 100 is 'd', doubtful
+  if state and state ~= 100 then -- 100 is 'd', doubtful; 112 is 'p', undecided
     local q, e, c = match(entry, '^.(%d+) (%d+)%.(%d+) ')
-    out[o + 1], out[o + 2], out[o + 3] = KNOWN, left, changes
+    out[o + 1], out[o + 2], out[o + 3] = state == 112 and KNOWN or KNOWN + DECIDED, left, changes
     out[o + 4], out[o + 5], out[o + 6] = tonumber(e), tonumber(c), tonumber(q)
     o = o + 6
   else

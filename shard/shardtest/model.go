@@ -149,7 +149,7 @@ func (m *model) predict(r sale.AdmitRequest) sale.Admission {
 	case r.Epoch != m.epoch:
 		a.Verdict = sale.Stale
 	case o != nil && o.state != 'd':
-		a.Verdict, a.Token, a.Quantity = sale.Known, o.token, o.quantity
+		a.Verdict, a.Token, a.Quantity, a.Decided = sale.Known, o.token, o.quantity, o.state != 'p'
 	case all-undecided+r.Quantity > r.Limit:
 		a.Verdict, a.Doubtful = sale.AtLimit, o != nil
 	case all+r.Quantity > r.Limit:
