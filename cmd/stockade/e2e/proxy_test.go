@@ -1,0 +1,215 @@
+//go:build services
+
+package e2e_test
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// proxy is the network between a node and a server of its own. It can be cut, lose or delay what a script answered, hold
+// a script back, and swallow what is published.
+type proxy struct {
+	target  string
+	ln      net.Listener
+	scripts atomic.Int64 // EVALSHA and EVAL commands that were sent
+	flows   sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	down  bool // connections are refused
+	deaf  bool // subscribers hear nothing
+	spoil spoil
+	hits  int // what spoil has hit
+	gate  chan struct{}
+	after time.Duration
+}
+
+// spoil is what happens to the next script.
+type spoil int
+
+const (
+	nothing   spoil = iota
+	lateReply       // its reply comes too late
+	lostReply       // its reply is lost with the connection
+	heldBack        // it reaches the server when release is called
+)
+
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{target: target, ln: ln, conns: map[net.Conn]bool{}, gate: make(chan struct{}), after: 700 * time.Millisecond}
+	p.flows.Go(p.accept)
+	t.Cleanup(func() {
+		_ = ln.Close()
+		p.release()
+		p.cut()
+		p.flows.Wait()
+	})
+	return p
+}
+
+func (p *proxy) address() string { return p.ln.Addr().String() }
+
+// arm spoils the next script; hit tells when that has happened.
+func (p *proxy) arm(s spoil) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spoil, p.hits = s, 0
+}
+
+func (p *proxy) hit() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hits > 0
+}
+
+// take tells whether the fault is due, and has it happen once.
+func (p *proxy) take(s spoil) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spoil != s {
+		return false
+	}
+	p.spoil = nothing
+	p.hits++
+	return true
+}
+
+// release lets scripts pass that are held back.
+func (p *proxy) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.gate)
+	p.gate = make(chan struct{})
+}
+
+// cut closes all connections and refuses new ones until mend.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = true
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+func (p *proxy) mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = false
+}
+
+// deafen has subscribers hear nothing any more, while their connections stay up.
+func (p *proxy) deafen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaf = true
+}
+
+func (p *proxy) isDeaf() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.deaf
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.ln.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		down := p.down
+		if !down {
+			p.conns[client], p.conns[server] = true, true
+		}
+		p.mu.Unlock()
+		if down {
+			_, _ = client.Close(), server.Close()
+			continue
+		}
+		flow := &flow{proxy: p, client: client, server: server}
+		p.flows.Go(flow.forth)
+		p.flows.Go(flow.back)
+	}
+}
+
+// flow is one connection through the proxy.
+type flow struct {
+	*proxy
+	client, server net.Conn
+	asked          atomic.Bool // a script went to the server and its reply has not come back
+	subscribed     atomic.Bool
+}
+
+func (f *flow) close() {
+	_, _ = f.client.Close(), f.server.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.conns, f.client)
+	delete(f.conns, f.server)
+}
+
+func (f *flow) forth() {
+	defer f.close()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := f.client.Read(buf)
+		if err != nil {
+			return
+		}
+		scripts := bytes.Count(buf[:n], []byte("\r\nevalsha\r\n")) + bytes.Count(buf[:n], []byte("\r\neval\r\n"))
+		f.scripts.Add(int64(scripts))
+		if bytes.Contains(buf[:n], []byte("\r\nsubscribe\r\n")) {
+			f.subscribed.Store(true)
+		}
+		if scripts > 0 {
+			f.asked.Store(true)
+			if f.take(heldBack) {
+				f.mu.Lock()
+				gate := f.gate
+				f.mu.Unlock()
+				<-gate
+			}
+		}
+		if _, err := f.server.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (f *flow) back() {
+	defer f.close()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := f.server.Read(buf)
+		if err != nil {
+			return
+		}
+		switch {
+		case f.subscribed.Load() && f.isDeaf():
+			continue
+		case !f.asked.Swap(false):
+		case f.take(lostReply):
+			return
+		case f.take(lateReply):
+			<-time.After(f.after)
+		}
+		if _, err := f.client.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}

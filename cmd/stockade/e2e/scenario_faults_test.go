@@ -1,0 +1,146 @@
+//go:build services
+
+package e2e_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Nodes die in the middle of a sale, at random moments, again and again. Every 202 becomes one order, nothing else does,
+// and what was undecided is settled by the node that is left.
+func TestScenario13CrashBetweenDeductAndPublish(t *testing.T) {
+	const crashes, shoppers = 5, 24
+	seed := newSeed(t)
+	rng := newRand(seed, -1)
+	p := startPair(t)
+	sku := p.create(1_000_000, 1, "--slots", "8", "--open")
+
+	var over atomic.Bool
+	var served atomic.Int64
+	var all sync.WaitGroup
+	for s := range shoppers {
+		rng := newRand(seed, s)
+		all.Go(func() {
+			for n := 0; !over.Load(); n++ {
+				r := request{sku, fmt.Sprintf("b-%d-%d", s, n), "k", 1}
+				a := p.buy(r, 2*manyTries, func() int { return rng.IntN(2) })
+				if a.Code != accepted {
+					t.Errorf("%+v never got a verdict: %v", r, a)
+				}
+				served.Add(1)
+			}
+		})
+	}
+	for crash := range crashes {
+		goal := served.Load() + 50 + rng.Int64N(150)
+		eventually(t, startBound, "the sale goes on", func() bool { return served.Load() >= goal })
+		victim := crash % 2
+		p.node(victim).kill()
+		if crash < crashes-1 {
+			p.replace(victim, startNode(t, fmt.Sprintf("%c%d", 'a'+victim, crash)))
+		}
+	}
+	dead := time.Now()
+	over.Store(true)
+	all.Wait()
+	p.settle(sku)
+	took := time.Since(dead)
+	t.Logf("%d orders, settled %v after the last crash", served.Load(), took.Round(time.Millisecond))
+	if took > settleBound {
+		t.Errorf("settled %v after the last crash, want at most %v", took, settleBound)
+	}
+	if sold := p.audit(sku); sold != served.Load() || sold != int64(len(p.told.winners(sku))) {
+		t.Errorf("%d units sold to %d buyers, %d were told so", sold, served.Load(), len(p.told.winners(sku)))
+	}
+	p.everyOrderIsCreated(sku)
+}
+
+// A reply of Redis comes too late, or never, or the request itself does: the unit is taken once, the buyer is told that
+// nobody knows yet, and asking again gets the order.
+func TestScenario19LateReplyDeductsOnce(t *testing.T) {
+	front := newProxy(t, shop.redis)
+	p := startUnlike(t, []string{"shard.addresses=" + front.address()}, nil)
+	sold := map[string]int64{}
+	for _, fault := range []struct {
+		name  string
+		spoil spoil
+	}{{"late reply", lateReply}, {"lost reply", lostReply}, {"request held back", heldBack}} {
+		sku := p.create(20, 2, "--slots", "1", "--reserve-pct", "0", "--open")
+		if a := p.buy(request{sku, "warm-up", "k", 1}, manyTries, always(0)); a.Code != accepted {
+			t.Fatalf("before the fault: %v", a)
+		}
+		p.settle(sku)
+		want := int64(19)
+		for again := range p.nodes { // the node that is asked again
+			r := request{sku, fmt.Sprintf("b-%d", again), "k", 1}
+			a := p.spoilt(front, fault.spoil, r)
+			if a.Code != busy || a.Outcome != "unknown" || a.OrderID == "" {
+				t.Errorf("%s: %v, want BUSY with an unknown outcome", fault.name, a)
+			}
+			if fault.spoil != heldBack {
+				if left, pending := sum(p.shares(sku)); left != want-1 || pending != 1 {
+					t.Errorf("%s: %d left and %d pending, want %d and 1", fault.name, left, pending, want-1)
+				}
+			}
+			won := p.buy(r, manyTries, always(again))
+			front.release()
+			if won.Code != accepted || won.OrderID != a.OrderID {
+				t.Errorf("%s, asked again at node %d: %v, want ACCEPTED with %s", fault.name, again, won, a.OrderID)
+			}
+			want--
+			p.settle(sku)
+			if left, _ := sum(p.shares(sku)); left != want {
+				t.Errorf("%s: %d units left, want %d", fault.name, left, want)
+			}
+		}
+		// Nobody asks again: the unit comes back.
+		if a := p.spoilt(front, fault.spoil, request{sku, "gone-away", "k", 1}); a.Outcome != "unknown" {
+			t.Errorf("%s: %v", fault.name, a)
+		}
+		front.release()
+		eventually(t, settleBound, "the unit is taken", func() bool { _, pending := sum(p.shares(sku)); return pending == 1 })
+		sold[sku] = 20 - want
+	}
+	for sku, want := range sold {
+		if got := p.audit(sku); got != want {
+			t.Errorf("%s: %d units sold, want %d", sku, got, want)
+		}
+	}
+}
+
+// spoilt asks node 0 while the next script meets a fault.
+func (p *pair) spoilt(front *proxy, s spoil, r request) answer {
+	p.t.Helper()
+	front.arm(s)
+	a := p.ask(0, r)
+	if !front.hit() {
+		p.t.Errorf("the fault did not meet %+v", r)
+	}
+	return a
+}
+
+// Many buyers while replies keep getting late: every unit that is gone has an order.
+func TestScenario19LateRepliesInACrowd(t *testing.T) {
+	const buyers = 200
+	front := newProxy(t, shop.redis)
+	p := startUnlike(t, []string{"shard.addresses=" + front.address()}, nil)
+	sku := p.create(1000, 2, "--slots", "4", "--open")
+	faults := []spoil{lateReply, lostReply}
+	each(buyers, 16, func(i int) {
+		if i%20 == 0 {
+			front.arm(faults[i/20%len(faults)])
+		}
+		r := request{sku, fmt.Sprintf("b-%d", i), "k", 1}
+		if a := p.buy(r, manyTries, always(i%2)); a.Code != accepted {
+			t.Errorf("%+v: %v", r, a)
+		}
+	})
+	if sold := p.audit(sku); sold != buyers {
+		t.Errorf("%d units sold to %d buyers of one", sold, buyers)
+	}
+	t.Logf("%d answers were BUSY", p.told.count(sku, busy))
+}
