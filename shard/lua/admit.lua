@@ -19,6 +19,7 @@ local GONE, STALE, DONE = 7, 6, 0
 local ADMITTED, KNOWN, EMPTY, AT_LIMIT, NEAR_LIMIT, DOUBTFUL, DECIDED = 1, 2, 3, 4, 5, 16, 32
 local MAX_BATCH, HEAD = 128, 21
 local byte, sub, match = string.byte, string.sub, string.match
+local format = string.format -- writes whole numbers; .. and redis.call write them as floats, which takes much longer
 
 local stock = redis.call('HMGET', KEYS[1], 'epoch', 'sealed', 'left', 'pending', 'changes')
 if not stock[1] then
@@ -85,13 +86,13 @@ for i = 1, n do
     else
       if not now then
         local time = redis.call('TIME')
-        now = time[1] .. sub(time[2] + 1000000, 2, 4) -- as text, or Redis formats it once for each row
+        now = format('%s%03d', time[1], math.floor(time[2] / 1000))
       end
       local id, buyer = ids[i], buyers[i]
       left, pending, changes = left - quantity, pending + quantity, changes + 1
-      orders[w + 1], orders[w + 2] = id, 'p' .. quantity .. ' ' .. ARGV[1] .. '.' .. changes .. ' ' .. buyer
+      orders[w + 1], orders[w + 2] = id, format('p%d %s.%d ', quantity, ARGV[1], changes) .. buyer
       journal[w + 1], journal[w + 2] = now, id
-      fields[w + 1], fields[w + 2] = buyer, (units + quantity) .. ':' .. (undecided + quantity)
+      fields[w + 1], fields[w + 2] = buyer, format('%d:%d', units + quantity, undecided + quantity)
       w = w + 2
     end
     out[o + 1], out[o + 2], out[o + 3] = verdict, left, changes
@@ -104,6 +105,7 @@ if w > 0 then
   redis.call('ZADD', KEYS[4], unpack(journal, 1, w))
   redis.call('HSET', KEYS[3], unpack(orders, 1, w))
   redis.call('HSET', KEYS[2], unpack(fields, 1, w))
-  redis.call('HSET', KEYS[1], 'left', left, 'pending', pending, 'changes', changes)
+  redis.call('HSET', KEYS[1], 'left', format('%d', left), 'pending', format('%d', pending),
+    'changes', format('%d', changes))
 end
 return out

@@ -4,6 +4,7 @@
 -- KEYS     stock, buyer, order, journal of the share
 
 local byte, sub, match = string.byte, string.sub, string.match
+local format = string.format -- writes whole numbers; .. and redis.call write them as floats, which takes much longer
 
 local stock = redis.call('HMGET', KEYS[1], 'epoch', 'sealed', 'left', 'pending', 'changes')
 local epoch, sealed = stock[1], stock[2] == '1'
@@ -63,14 +64,14 @@ local function save()
   for id in pairs(dirty_ids) do
     local e = entries[id]
     orders[#orders + 1] = id
-    orders[#orders + 1] = e.state .. e.quantity .. ' ' .. e.token .. ' ' .. e.buyer
+    orders[#orders + 1] = format('%s%d %s ', e.state, e.quantity, e.token) .. e.buyer
   end
   if #orders == 0 then
     return
   end
   for buyer in pairs(dirty_buyers) do
     rows[#rows + 1] = buyer
-    rows[#rows + 1] = counts[buyer].units .. ':' .. counts[buyer].undecided
+    rows[#rows + 1] = format('%d:%d', counts[buyer].units, counts[buyer].undecided)
   end
   if #decided > 0 then
     redis.call('ZREM', KEYS[4], unpack(decided)) -- first, because the journal's type was not checked by a read
@@ -79,5 +80,6 @@ local function save()
   if #rows > 0 then
     redis.call('HSET', KEYS[2], unpack(rows))
   end
-  redis.call('HSET', KEYS[1], 'left', left, 'pending', pending, 'changes', changes)
+  redis.call('HSET', KEYS[1], 'left', format('%d', left), 'pending', format('%d', pending),
+    'changes', format('%d', changes))
 end
