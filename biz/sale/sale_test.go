@@ -90,8 +90,10 @@ func TestOrderIDsReadBack(t *testing.T) {
 			}
 		}
 	})
-	for _, bad := range []string{"", "x", strings.Repeat("0", 36), "{0198a000-0000-7000-8000-000000000000}",
-		"0198a000-0000-7000-8000-00000000000g", "0198a0000000-7000-8000-000000000000-", "urn:uuid:0198a000-0000-7000-8000-000000000000"} {
+	for _, bad := range []string{
+		"", "x", strings.Repeat("0", 36), "{0198a000-0000-7000-8000-000000000000}",
+		"0198a000-0000-7000-8000-00000000000g", "0198a0000000-7000-8000-000000000000-", "urn:uuid:0198a000-0000-7000-8000-000000000000",
+	} {
 		_, err := sale.ParseOrderID(bad)
 		var input *sale.InputError
 		if !errors.As(err, &input) || input.Field != "order_id" {

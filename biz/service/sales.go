@@ -165,6 +165,9 @@ func (s *Sales) limitReached(p *purchase) sale.Result {
 // soldOut is SOLD_OUT, with the reason when some units are left but fewer than asked for.
 func (s *Sales) soldOut(p *purchase) sale.Result {
 	r := sale.Result{Code: sale.SoldOut}
+	if p.Quantity == 1 { // nothing is left, or it would not be sold out
+		return r
+	}
 	if left, fresh := s.flags.Left(p.SKU, p.listing.Ledger.LiveEpoch, p.listing.Slots); fresh && left > 0 {
 		r.Reason = sale.ReasonNotEnough
 	}
