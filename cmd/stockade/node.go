@@ -73,6 +73,7 @@ func newNode(ctx context.Context, cfg conf.Config, log *slog.Logger, listeners *
 		return nil, err
 	}
 	router.UseLogger(log)
+	shard.LogTo(log)
 	if n.db, err = store.Open(ctx, cfg.Store, store.Options{Node: name, Now: time.Now}); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
