@@ -35,10 +35,15 @@ func (c *cli) serveCommand() *cobra.Command {
 		Args:    exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
-				return c.checkConfig(flags)
+				if err := c.checkConfig(flags); err != nil {
+					return err
+				}
 			}
 			loaded, err := c.load(flags)
 			if err != nil {
+				return err
+			}
+			if err := servable(loaded.Config); err != nil || check {
 				return err
 			}
 			return c.runServe(cmd.Context(), loaded.Config)

@@ -101,7 +101,8 @@ func TestFailedStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	ports := []string{"--set", "router.public=127.0.0.1:0", "--set", "router.admin=127.0.0.1:0"}
-	dead := []string{"--set", "store.dialect=mysql", "--set", "store.dsn=u@tcp(127.0.0.1:1)/x"}
+	rabbit := []string{"--set", "mq.driver=rabbit", "--set", "mq.url=amqp://127.0.0.1:1/"}
+	dead := append([]string{"--set", "store.dialect=mysql", "--set", "store.dsn=u@tcp(127.0.0.1:1)/x"}, rabbit...)
 	tests := []struct {
 		name string
 		args []string
@@ -126,6 +127,23 @@ func TestFailedStarts(t *testing.T) {
 	}
 	if _, stop := startDev(t, filepath.Join(dir, "a.db")); stop() != exitOK {
 		t.Error("a failed start left something behind")
+	}
+}
+
+// What several nodes cannot share is no way to serve.
+func TestServeNeedsRealServers(t *testing.T) {
+	mysql := []string{"--set", "store.dialect=mysql", "--set", "store.dsn=u@tcp(127.0.0.1:1)/x"}
+	rabbit := []string{"--set", "mq.driver=rabbit", "--set", "mq.url=amqp://127.0.0.1:1/"}
+	for setting, args := range map[string][]string{"store.dialect": rabbit, "mq.driver": mysql} {
+		for _, check := range [][]string{nil, {"--check-config"}} {
+			got := runWith(t, nil, append(append([]string{"serve"}, args...), check...)...)
+			if got.code != exitConfig || !strings.Contains(got.stderr, setting+": serve needs") {
+				t.Errorf("%s %v: got %+v, want status %d and the setting", setting, check, got, exitConfig)
+			}
+		}
+	}
+	if got := runWith(t, nil, append(append([]string{"serve", "--check-config"}, mysql...), rabbit...)...); got.code != exitOK {
+		t.Errorf("a good configuration: got %+v", got)
 	}
 }
 

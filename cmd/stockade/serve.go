@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"stockade/conf"
+	"stockade/mq"
 	"stockade/store"
 )
 
@@ -17,6 +19,17 @@ const stopTimeout = 15 * time.Second
 func (c *cli) runMigrate(ctx context.Context, cfg conf.Config) error {
 	if err := store.Migrate(ctx, cfg.Store); err != nil {
 		return fail(exitUnavailable, err)
+	}
+	return nil
+}
+
+// servable refuses what several nodes cannot share: a file, and a broker inside one process.
+func servable(cfg conf.Config) error {
+	switch {
+	case cfg.Store.Dialect != store.MySQL:
+		return fail(exitConfig, fmt.Errorf("store.dialect: serve needs %s; `stockade dev` runs on a file", store.MySQL))
+	case cfg.MQ.Driver != mq.DriverRabbit:
+		return fail(exitConfig, fmt.Errorf("mq.driver: serve needs %s; `stockade dev` brings a broker along", mq.DriverRabbit))
 	}
 	return nil
 }
