@@ -79,8 +79,7 @@ func (l *told) count(sku, code string) int {
 // create makes a SKU with the command line and returns its id. Flags follow those of `stockade sku create`.
 func (p *pair) create(total, limit int64, flags ...string) string {
 	p.t.Helper()
-	p.skus++
-	sku := fmt.Sprintf("%s.%d", p.t.Name(), p.skus)
+	sku := fmt.Sprintf("%s.%d", p.t.Name(), shop.skus.Add(1))
 	args := []string{
 		"sku", "create", sku,
 		"--total", strconv.FormatInt(total, 10), "--limit", strconv.FormatInt(limit, 10),

@@ -71,8 +71,9 @@ func (a answer) verdict() bool {
 type pair struct {
 	t      *testing.T
 	client *http.Client
-	skus   int
 	told   told
+
+	newcomers int // made so far, for their names
 
 	mu    sync.Mutex
 	nodes [2]*node
@@ -92,8 +93,9 @@ func startUnlike(t *testing.T, first, second []string) *pair {
 		Timeout:   requestBound,
 		Transport: &http.Transport{MaxIdleConns: 2048, MaxIdleConnsPerHost: 1024},
 	}
-	p.nodes[0] = startNode(t, "a", first...)
-	p.nodes[1] = startNode(t, "b", second...)
+	p.nodes = [2]*node{launchNode(t, "a", first...), launchNode(t, "b", second...)}
+	p.nodes[0].awaitReady()
+	p.nodes[1].awaitReady()
 	t.Cleanup(p.client.CloseIdleConnections) // before the nodes stop, which wait for connections
 	return p
 }

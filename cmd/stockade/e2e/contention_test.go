@@ -88,7 +88,11 @@ func (p *pair) visit(sku string, i int, rng *rand.Rand) {
 	if rng.IntN(10) == 0 {
 		asks, nodes = append(asks, request{sku, first.buyer, "second", 1 + rng.Int64N(2)}), append(nodes, rng.IntN(2))
 	}
-	atOnce(len(asks), func(i int) { p.buy(asks[i], crowdTries, always(nodes[i])) })
+	if len(asks) == 1 {
+		p.buy(first, crowdTries, always(home))
+	} else {
+		atOnce(len(asks), func(i int) { p.buy(asks[i], crowdTries, always(nodes[i])) })
+	}
 	if repeats && later {
 		p.buy(first, crowdTries, always(1-home))
 	}
@@ -99,33 +103,47 @@ func (p *pair) visit(sku string, i int, rng *rand.Rand) {
 func (p *pair) noUnmetRequest(sku string, seed uint64) {
 	p.t.Helper()
 	rng := newRand(seed, crowd)
-	begun, fresh := time.Now(), 0
-	for _, quantity := range []int64{crowdLimit, 1} {
-		for {
-			p.settle(sku)
-			shares := p.shares(sku)
-			if left, _ := sum(shares); left < quantity {
-				break
-			}
-			fresh++
-			r := request{sku, fmt.Sprintf("fresh-%d", fresh), "k", quantity}
-			want := retry
-			if served(shares, r.buyer, quantity) {
-				want = accepted
-			}
-			a := p.buy(r, crowdTries, always(rng.IntN(2)))
-			for a.Code != want && time.Since(begun) < flagBound {
-				a = p.buy(r, crowdTries, always(rng.IntN(2)))
-			}
-			if a.Code != want {
-				p.t.Fatalf("%+v while the shares hold %+v: %v, want %s", r, shares, a, want)
-			}
-			if want == retry && quantity > 1 {
-				break // the rest lies one by one, or out of this buyer's reach
-			}
+	begun, bought := time.Now(), 0
+	expect := func(shares []share, buyer string, quantity int64, want string) {
+		r, at := request{sku, buyer, "k", quantity}, always(rng.IntN(2))
+		a := p.buy(r, crowdTries, at)
+		for a.Code != want && time.Since(begun) < flagBound {
+			a = p.buy(r, crowdTries, at)
+		}
+		if a.Code != want {
+			p.t.Fatalf("%+v while the shares hold %+v: %v, want %s", r, shares, a, want)
 		}
 	}
-	p.t.Logf("%d fresh buyers bought the rest", fresh)
+	for _, quantity := range []int64{crowdLimit, 1} {
+		p.settle(sku)
+		shares := p.shares(sku)
+		left, _ := sum(shares)
+		if buyer, ok := p.newcomer(shares, quantity, false); ok && left >= quantity {
+			expect(shares, buyer, quantity, retry)
+		}
+		for ; ; bought++ {
+			p.settle(sku)
+			shares = p.shares(sku)
+			buyer, ok := p.newcomer(shares, quantity, true)
+			if !ok {
+				break
+			}
+			expect(shares, buyer, quantity, accepted)
+		}
+	}
+	p.t.Logf("%d fresh buyers bought the rest", bought)
+}
+
+// newcomer finds a buyer who never came before and can, or cannot, reach quantity units; ok is false when there is none.
+func (p *pair) newcomer(shares []share, quantity int64, within bool) (buyer string, ok bool) {
+	for range 1000 {
+		p.newcomers++
+		buyer = fmt.Sprintf("fresh-%d", p.newcomers)
+		if served(shares, buyer, quantity) == within {
+			return buyer, true
+		}
+	}
+	return "", false
 }
 
 // served tells whether a buyer's home or the reserve has enough.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ type installation struct {
 	amqp   string // URL
 	server *sql.DB
 	db     *sql.DB
+	skus   atomic.Int64 // made so far, for their names
 }
 
 // install builds the binary with the race detector, makes the database and brings its schema up to date.
@@ -116,6 +118,8 @@ limiter: {globalPerSecond: 0, buyerPerSecond: 0}
 // command is a run of the binary that inherits none of the settings around this test.
 func (s *installation) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(s.binary, args...)
+	// Programs with the race detector sleep a second at their end otherwise, every command of an operator too.
+	cmd.Env = []string{"GORACE=atexit_sleep_ms=0"}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "STOCKADE_") {
 			cmd.Env = append(cmd.Env, v)

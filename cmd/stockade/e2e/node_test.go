@@ -36,8 +36,16 @@ type node struct {
 	waited  error         // how it went, after ended
 }
 
-// startNode starts a node and waits until it is ready. It stops with the test, at the latest, and then has to stop well.
+// startNode starts a node and waits until it is ready.
 func startNode(t *testing.T, name string, settings ...string) *node {
+	t.Helper()
+	n := launchNode(t, name, settings...)
+	n.awaitReady()
+	return n
+}
+
+// launchNode starts a node. It stops with the test, at the latest, and then has to stop well.
+func launchNode(t *testing.T, name string, settings ...string) *node {
 	t.Helper()
 	args := []string{"serve", "-c", shop.config, "--set", "nodeName=" + name}
 	for _, s := range settings {
@@ -58,18 +66,22 @@ func startNode(t *testing.T, name string, settings ...string) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.stop)
+	return n
+}
+
+func (n *node) awaitReady() {
+	n.t.Helper()
 	deadline := time.Now().Add(startBound)
 	for !n.isReady() {
 		select {
 		case <-n.ended:
-			t.Fatalf("node %s ended at its start: %v", name, n.waited)
+			n.t.Fatalf("node %s ended at its start: %v", n.name, n.waited)
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("node %s is not ready after %v", name, startBound)
+			n.t.Fatalf("node %s is not ready after %v", n.name, startBound)
 		}
 	}
-	return n
 }
 
 // run owns the process from its start to its end.

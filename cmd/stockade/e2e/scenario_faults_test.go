@@ -59,6 +59,63 @@ func TestScenario13CrashBetweenDeductAndPublish(t *testing.T) {
 	p.everyOrderIsCreated(sku)
 }
 
+// A node dies right between two steps: after Redis gave the unit and before MySQL heard of it, and after MySQL promised
+// it and before RabbitMQ heard of it. The other node settles both.
+func TestScenario13KilledBetweenTwoSteps(t *testing.T) {
+	const total = 20
+	front := newProxy(t, shop.redis)
+	broker, brokerURL := brokerProxy(t)
+	settings := []string{"shard.addresses=" + front.address(), brokerURL}
+	p := startUnlike(t, settings, nil)
+	sku := p.create(total, 2, "--slots", "1", "--reserve-pct", "0", "--open")
+
+	broker.cut()
+	promised := request{sku, "promised", "k", 1}
+	won := p.buy(promised, manyTries, always(0))
+	if won.Code != accepted {
+		t.Fatalf("without RabbitMQ: %v", won)
+	}
+	asked := make(chan answer, 1)
+	deducted := func(buyer string) request {
+		r := request{sku, buyer, "k", 1}
+		eventually(t, settleBound, "nothing is undecided, so that the next script is this buyer's", func() bool {
+			_, pending := sum(p.shares(sku))
+			return pending == 0
+		})
+		front.arm(lateReply)
+		go func() { asked <- p.ask(0, r) }()
+		eventually(t, flagBound, "Redis has answered", front.hit)
+		p.node(0).kill()
+		if a := <-asked; a.verdict() {
+			t.Errorf("a node that was killed answered %v", a)
+		}
+		sold := int64(len(p.told.winners(sku)))
+		if left, pending := sum(p.shares(sku)); left != total-sold-1 || pending != 1 {
+			t.Errorf("%d left and %d pending after %d orders of %d and a take of a dead node", left, pending, sold, total)
+		}
+		return r
+	}
+	patient := deducted("patient")
+	if o, ok := p.order(p.node(1), promised.buyer, won.OrderID); !ok {
+		t.Errorf("the order of a dead node: %+v", o)
+	}
+	if a := p.buy(patient, manyTries, always(1)); a.Code != accepted {
+		t.Errorf("asked again at the other node: %v", a)
+	}
+	p.replace(0, startNode(t, "a-again", settings...))
+	deducted("gone-away")
+	killed := time.Now()
+	if sold := p.audit(sku); sold != 2 {
+		t.Errorf("%d units sold, want 2", sold)
+	}
+	took := time.Since(killed)
+	t.Logf("settled %v after the crash", took.Round(time.Millisecond))
+	if took > settleBound {
+		t.Errorf("settled %v after the crash, want at most %v", took, settleBound)
+	}
+	p.everyOrderIsCreated(sku)
+}
+
 // A reply of Redis comes too late, or never, or the request itself does: the unit is taken once, the buyer is told that
 // nobody knows yet, and asking again gets the order.
 func TestScenario19LateReplyDeductsOnce(t *testing.T) {

@@ -177,7 +177,7 @@ func TestScenario05ScatteredRest(t *testing.T) {
 	seed := newSeed(t)
 	p := startPair(t)
 	sku := p.create(60, crowdLimit, "--slots", "16", "--open") // 3 or 4 units a slot, 3 in the reserve
-	atOnce(24, func(i int) { p.buy(request{sku, fmt.Sprintf("b-%d", i), "k", 2}, manyTries, always(i%2)) })
+	atOnce(24, func(i int) { p.buy(request{sku, fmt.Sprintf("b-%d", i), "k", 2}, crowdTries, always(i%2)) })
 	sold := p.audit(sku)
 	if left, _ := sum(p.shares(sku)); left != 60-sold || left == 0 {
 		t.Fatalf("%d sold and %d left of 60", sold, left)
