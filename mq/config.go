@@ -68,7 +68,7 @@ type Config struct {
 	// NoticeSweepAfterMs is the age at which a notice is published; one whose publishing failed is tried again that
 	// much later.
 	NoticeSweepAfterMs int `yaml:"noticeSweepAfterMs"`
-	// SweepBatch is how many rows a sweeper claims at once.
+	// SweepBatch is how many rows a sweeper claims at once. The store gives out at most 500.
 	SweepBatch int `yaml:"sweepBatch"`
 
 	// Consumers is how many envelopes batches are written at the same time.

@@ -36,7 +36,7 @@ func (r *Relay) sweepNotices() {
 				return false, err
 			}
 		}
-		return len(delivered) == r.cfg.SweepBatch, nil
+		return len(delivered) == len(notices), nil // else the broker is in trouble, and the rest can wait
 	})
 }
 

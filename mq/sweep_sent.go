@@ -13,6 +13,6 @@ func (r *Relay) sweepSent() {
 			return false, err
 		}
 		r.deps.Counters.renewed.Add(uint64(renewed))
-		return done+renewed >= r.cfg.SweepBatch, nil
+		return done+renewed > 0, nil
 	})
 }
