@@ -163,7 +163,7 @@ func (p *pair) buy(r request, tries int, at func() int) answer {
 	var a answer
 	for try := range tries {
 		if try > 0 {
-			time.Sleep(tryPause)
+			<-time.After(tryPause)
 		}
 		if a = p.ask(at(), r); a.verdict() {
 			break
