@@ -80,7 +80,7 @@ func CheckOrder(o sale.Order) error {
 	case o.ID == sale.OrderID{}:
 		return sale.BadInput("order_id", "must not be zero")
 	case !sale.ValidSKUID(o.SKU):
-		return sale.BadInput("sku", "must match [A-Za-z0-9._-]{1,64}")
+		return sale.BadInput("sku", "must match "+sale.SKUIDPattern)
 	case o.Buyer == "" || len(o.Buyer) > sale.MaxBuyerID || !utf8.ValidString(o.Buyer):
 		return sale.BadInput("buyer", fmt.Sprintf("must be UTF-8 of 1 to %d bytes", sale.MaxBuyerID))
 	case o.Quantity < 1 || o.Quantity > sale.MaxQuantity:

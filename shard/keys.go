@@ -53,7 +53,7 @@ func (r *keyring) of(sku string, share sale.Share) (*keys, error) {
 	r.mu.RUnlock()
 	if all == nil {
 		if !sale.ValidSKUID(sku) {
-			return nil, sale.BadInput("sku", "must match [A-Za-z0-9._-]{1,64}")
+			return nil, sale.BadInput("sku", "must match "+sale.SKUIDPattern)
 		}
 		all = r.add(sku)
 	}

@@ -16,7 +16,6 @@ const (
 	BuyerHeader = "X-Buyer-Id"
 	KeyHeader   = "Idempotency-Key"
 
-	maxKey       = 255 // bytes of an Idempotency-Key
 	maxPage      = 200 // rows of a list
 	defaultPage  = 50
 	maxNameEcho  = 64 // bytes of a caller's own field name in an answer
@@ -34,7 +33,7 @@ func SKU(c *app.RequestContext) (string, *Problem) {
 		id = plain
 	}
 	if !sale.ValidSKUID(id) {
-		return "", badInput(BadRequest, "sku", "must match [A-Za-z0-9._-]{1,64}")
+		return "", badInput(BadRequest, "sku", "must match "+sale.SKUIDPattern)
 	}
 	return id, nil
 }
@@ -66,23 +65,12 @@ func Key(c *app.RequestContext) (string, *Problem) {
 	case len(values) > 1:
 		return "", badInput(BadRequest, KeyHeader, "must be given at most once")
 	}
-	if !validKey(values[0]) {
+	key := string(values[0])
+	if !service.ValidKey(key) {
 		return "", badInput(BadRequest, KeyHeader,
-			"must be 1 to "+strconv.Itoa(maxKey)+" printable ASCII characters")
+			"must be 1 to "+strconv.Itoa(service.MaxKey)+" printable ASCII characters")
 	}
-	return string(values[0]), nil
-}
-
-func validKey(key []byte) bool {
-	if len(key) == 0 || len(key) > maxKey {
-		return false
-	}
-	for _, ch := range key {
-		if ch < ' ' || ch > '~' {
-			return false
-		}
-	}
-	return true
+	return key, nil
 }
 
 // orderID returns the path parameter id.

@@ -18,7 +18,7 @@ func (d *decoder) newSKU(now time.Time) (sale.SKU, int64, *Problem) {
 	problem := d.members(func(name []byte) (known bool, problem *Problem) {
 		switch string(name) {
 		case "sku":
-			sku.ID, problem = d.text("sku", "a string that matches [A-Za-z0-9._-]{1,64}")
+			sku.ID, problem = d.text("sku", "a string that matches "+sale.SKUIDPattern)
 		case "total":
 			total, problem = d.integer("total", 1, sale.MaxTotal)
 		case "opens_at":

@@ -87,6 +87,17 @@ func listingJSON(l sale.Listing) ListingJSON {
 	}
 }
 
+func sharesJSON(figures []sale.Figures) SharesJSON {
+	all := SharesJSON{Shares: make([]ShareJSON, 0, len(figures))}
+	for _, f := range figures {
+		all.Shares = append(all.Shares, ShareJSON{
+			Share: f.Share.String(), Gone: f.Gone, Sealed: f.Sealed, Epoch: f.Epoch,
+			Left: f.Left, Pending: f.Pending, Initial: f.Initial, Changes: f.Changes,
+		})
+	}
+	return all
+}
+
 // CreateSKU serves POST /admin/v1/skus.
 func (a *API) CreateSKU(ctx context.Context, c *app.RequestContext) {
 	d := a.decoders.get()
@@ -142,39 +153,12 @@ func (a *API) ShowSKU(ctx context.Context, c *app.RequestContext) { a.listing(ct
 
 // ShowShares serves GET /admin/v1/skus/{sku}/shares.
 func (a *API) ShowShares(ctx context.Context, c *app.RequestContext) {
-	sku, problem := SKU(c)
-	if problem != nil {
-		problem.Write(c)
-		return
-	}
-	figures, err := a.SKUs.Shares(ctx, sku)
-	if err != nil {
-		a.failSKU(c, err)
-		return
-	}
-	answer := SharesJSON{Shares: make([]ShareJSON, 0, len(figures))}
-	for _, f := range figures {
-		answer.Shares = append(answer.Shares, ShareJSON{
-			Share: f.Share.String(), Gone: f.Gone, Sealed: f.Sealed, Epoch: f.Epoch,
-			Left: f.Left, Pending: f.Pending, Initial: f.Initial, Changes: f.Changes,
-		})
-	}
-	a.json(c, 200, answer)
+	serveSKU(ctx, a, c, a.SKUs.Shares, sharesJSON)
 }
 
 // ShowBooks serves GET /admin/v1/skus/{sku}/books.
 func (a *API) ShowBooks(ctx context.Context, c *app.RequestContext) {
-	sku, problem := SKU(c)
-	if problem != nil {
-		problem.Write(c)
-		return
-	}
-	books, err := a.SKUs.Books(ctx, sku)
-	if err != nil {
-		a.failSKU(c, err)
-		return
-	}
-	a.json(c, 200, books)
+	serveSKU(ctx, a, c, a.SKUs.Books, func(b sale.Books) sale.Books { return b })
 }
 
 // LoadSKU serves POST /admin/v1/skus/{sku}/load.
@@ -224,17 +208,24 @@ func (a *API) move(ctx context.Context, c *app.RequestContext, use func(context.
 }
 
 func (a *API) listing(ctx context.Context, c *app.RequestContext, use func(context.Context, string) (sale.Listing, error)) {
+	serveSKU(ctx, a, c, use, listingJSON)
+}
+
+// serveSKU calls a use case with the SKU of the path and answers with what shown makes of its result.
+func serveSKU[T, V any](
+	ctx context.Context, a *API, c *app.RequestContext, use func(context.Context, string) (T, error), shown func(T) V,
+) {
 	sku, problem := SKU(c)
 	if problem != nil {
 		problem.Write(c)
 		return
 	}
-	listing, err := use(ctx, sku)
+	result, err := use(ctx, sku)
 	if err != nil {
 		a.failSKU(c, err)
 		return
 	}
-	a.json(c, 200, listingJSON(listing))
+	a.json(c, 200, shown(result))
 }
 
 func (a *API) failSKU(c *app.RequestContext, err error) {

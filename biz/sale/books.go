@@ -1,7 +1,6 @@
 package sale
 
-// Books is what the rows of one SKU say, beside what its ledger says. They agree when Promised equals LiveUnits, at most
-// Total, and, once everything is delivered, Missing, Strangers and OverLimit are zero.
+// Books is what the rows of one SKU say, beside what its ledger says.
 type Books struct {
 	Total      int64 `json:"total"`
 	Promised   int64 `json:"promised"`
@@ -11,4 +10,9 @@ type Books struct {
 	Missing    int64 `json:"missing"`     // live outbox rows without an order row: still QUEUED, or lost
 	Strangers  int64 `json:"strangers"`   // order rows without an outbox row
 	OverLimit  int64 `json:"over_limit"`  // buyers with more live units than their limit
+}
+
+// Agree tells whether the rows bear the ledger out. Missing orders may be on their way, so they do not count.
+func (b Books) Agree() bool {
+	return b.Promised == b.LiveUnits && b.Promised <= b.Total && b.Strangers == 0 && b.OverLimit == 0
 }

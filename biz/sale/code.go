@@ -40,7 +40,7 @@ func (c Code) String() string {
 // Reason says more about a verdict or about a closed order.
 type Reason string
 
-// Reasons of NOT_ON_SALE, SOLD_OUT and BUSY.
+// Reasons of NOT_ON_SALE, SOLD_OUT, BUSY, RETRY, and of a closed order.
 const (
 	ReasonNotStarted  Reason = "NOT_STARTED"
 	ReasonEnded       Reason = "ENDED"
@@ -51,7 +51,7 @@ const (
 	ReasonReshare     Reason = "RESHARE"     // the stock is being laid out anew and took too long
 	ReasonUndecided   Reason = "UNDECIDED"   // units of the same buyer are still being decided
 	ReasonElsewhere   Reason = "OTHER_SHARE" // the units that are left are in other shares
-	ReasonCompensated Reason = "COMPENSATED"
+	ReasonCompensated Reason = "COMPENSATED" // the order could not be written
 )
 
 // Result is the answer to one purchase.

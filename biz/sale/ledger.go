@@ -2,10 +2,10 @@ package sale
 
 import "time"
 
-// Mode is the way purchases of a SKU go: through the gate, or straight to the promise.
+// Mode is the way purchases of a SKU go. A promise made under another mode than the ledger's is fenced.
 type Mode string
 
-// The modes of a ledger.
+// ModeRedis sends purchases through the gate.
 const ModeRedis Mode = "redis"
 
 // LedgerState tells whether a reshare is under way.

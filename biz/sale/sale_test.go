@@ -174,3 +174,22 @@ func TestStatesMoveOnlyForward(t *testing.T) {
 		t.Error("OPEN ⇄ PAUSED, and DRAFT cannot open unloaded")
 	}
 }
+
+func TestBooksAgree(t *testing.T) {
+	good := sale.Books{Total: 10, Promised: 10, LiveUnits: 10, LiveOrders: 6, Orders: 5, Missing: 1}
+	if !good.Agree() {
+		t.Error("an order on its way is no disagreement")
+	}
+	for what, spoil := range map[string]func(*sale.Books){
+		"promised twice":     func(b *sale.Books) { b.Promised++ },
+		"oversold":           func(b *sale.Books) { b.Total-- },
+		"a stranger":         func(b *sale.Books) { b.Strangers++ },
+		"a buyer over limit": func(b *sale.Books) { b.OverLimit++ },
+	} {
+		bad := good
+		spoil(&bad)
+		if bad.Agree() {
+			t.Errorf("%s: the books agree", what)
+		}
+	}
+}

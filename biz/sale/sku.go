@@ -23,7 +23,10 @@ const (
 	maxPaymentWindow = 30 * 24 * time.Hour
 )
 
-var skuID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+// SKUIDPattern is the form of a SKU id, as messages name it.
+const SKUIDPattern = "[A-Za-z0-9._-]{1,64}"
+
+var skuID = regexp.MustCompile("^" + SKUIDPattern + "$")
 
 // SKUState is where a SKU stands in its life: DRAFT → LOADED → OPEN ⇄ PAUSED → CLOSED → CLOSED_OUT.
 type SKUState string
@@ -71,7 +74,7 @@ func ValidSKUID(id string) bool { return skuID.MatchString(id) }
 func (s SKU) Validate() error {
 	switch {
 	case !ValidSKUID(s.ID):
-		return BadInput("sku", "must match [A-Za-z0-9._-]{1,64}")
+		return BadInput("sku", "must match "+SKUIDPattern)
 	case s.Limit < 1 || s.Limit > MaxQuantity:
 		return BadInput("limit", fmt.Sprintf("must be a whole number from 1 to %d", MaxQuantity))
 	case s.Slots < 1 || s.Slots > MaxSlots:

@@ -168,7 +168,7 @@ func (s faultyStore) Promise(ctx context.Context, takes []sale.Take) []sale.Deci
 	return decisions
 }
 
-func (s faultyStore) BeginReshare(ctx context.Context, sku string, seen, add int64) (service.Snapshot, error) {
+func (s faultyStore) BeginReshare(ctx context.Context, sku string, seen, add int64) (sale.Snapshot, error) {
 	happens, heard := s.f.step()
 	if !happens {
 		return nil, errInjected

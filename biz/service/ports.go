@@ -63,16 +63,6 @@ type Catalogue interface {
 	Forget(sku string)
 }
 
-// Standing is sale.Standing.
-type Standing = sale.Standing
-
-// The standings, see package sale.
-const (
-	AskGate      = sale.AskGate
-	FlaggedOut   = sale.FlaggedOut
-	FlaggedEmpty = sale.FlaggedEmpty
-)
-
 // Flags is the node's memory of empty shares. Package cache implements it.
 type Flags interface {
 	// Note remembers a share's figures, from a verdict or a peek; older news (by epoch, then change number) is ignored.
@@ -81,7 +71,7 @@ type Flags interface {
 	Winners(sku string, w sale.Winners)
 	// Standing answers for a request from memory. keyed says that the request can be a repetition, so that a winner
 	// must reach the gate.
-	Standing(sku string, epoch int64, slots int, buyerHash uint64, quantity int64, keyed bool) Standing
+	Standing(sku string, epoch int64, slots int, buyerHash uint64, quantity int64, keyed bool) sale.Standing
 	// Unwatched lists the shares known empty whose winners are missing or out of date.
 	Unwatched(sku string, epoch int64) []sale.Share
 	// Left is the sum of what is left in all shares; fresh is false when a share's figures are missing or older than
@@ -90,6 +80,9 @@ type Flags interface {
 	// Clear forgets a SKU, or all of them with an empty id.
 	Clear(sku string)
 }
+
+// Recent remembers orders that were just won on this node. Package cache implements it.
+type Recent interface{ Add(id sale.OrderID) }
 
 // Promiser decides groups of takes in MySQL. Package store implements it.
 type Promiser interface {
@@ -129,7 +122,7 @@ type Ledgers interface {
 	// BeginReshare raises the epoch if it is still seen, adds addTotal to the total (sale.BadInput("total", …) when that
 	// would fall below promised), and opens a snapshot in which every promise of an older epoch is decided.
 	// sale.ErrConflict when the epoch moved.
-	BeginReshare(ctx context.Context, sku string, seen, addTotal int64) (Snapshot, error)
+	BeginReshare(ctx context.Context, sku string, seen, addTotal int64) (sale.Snapshot, error)
 	// ReshareProgress is the reshare's sign of life; sale.ErrConflict when another one began.
 	ReshareProgress(ctx context.Context, sku string, epoch int64) error
 	// FinishReshare makes the epoch live, moves a DRAFT to LOADED, and, when the reshare was full, records laid_epoch
@@ -141,6 +134,3 @@ type Ledgers interface {
 type Bookkeeper interface {
 	Books(ctx context.Context, sku string) (sale.Books, error)
 }
-
-// Snapshot is the truth a reshare lays out. It is the domain's, so that the store can return it.
-type Snapshot = sale.Snapshot

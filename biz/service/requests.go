@@ -8,8 +8,8 @@ import (
 	"stockade/biz/sale"
 )
 
-// maxKey is the longest Idempotency-Key, in bytes.
-const maxKey = 255
+// MaxKey is the longest Idempotency-Key, in bytes.
+const MaxKey = 255
 
 // PurchaseRequest is one buyer's wish to buy.
 type PurchaseRequest struct {
@@ -23,11 +23,11 @@ type PurchaseRequest struct {
 func (r PurchaseRequest) Validate() error {
 	switch {
 	case !sale.ValidSKUID(r.SKU):
-		return sale.BadInput("sku", "must match [A-Za-z0-9._-]{1,64}")
+		return sale.BadInput("sku", "must match "+sale.SKUIDPattern)
 	case !ValidBuyer(r.Buyer):
 		return sale.BadInput("X-Buyer-Id", fmt.Sprintf("must be 1 to %d bytes of printable UTF-8", sale.MaxBuyerID))
-	case !validKey(r.Key):
-		return sale.BadInput("Idempotency-Key", fmt.Sprintf("must be 1 to %d printable ASCII characters", maxKey))
+	case r.Key != "" && !ValidKey(r.Key):
+		return sale.BadInput("Idempotency-Key", fmt.Sprintf("must be 1 to %d printable ASCII characters", MaxKey))
 	case r.Quantity < 1 || r.Quantity > sale.MaxQuantity:
 		return sale.BadInput("quantity", fmt.Sprintf("must be a whole number from 1 to %d", sale.MaxQuantity))
 	}
@@ -47,8 +47,9 @@ func ValidBuyer(id string) bool {
 	return true
 }
 
-func validKey(key string) bool {
-	if len(key) > maxKey {
+// ValidKey reports whether key can be an Idempotency-Key.
+func ValidKey(key string) bool {
+	if key == "" || len(key) > MaxKey {
 		return false
 	}
 	for i := range len(key) {

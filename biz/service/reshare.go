@@ -121,7 +121,7 @@ func (r *Resharer) once(ctx context.Context, sku string, order ReshareOrder) (st
 // reshare is one reshare under way.
 type reshare struct {
 	*Resharer
-	snap    Snapshot
+	snap    sale.Snapshot
 	listing sale.Listing
 	full    bool
 	sealed  []sale.SealedShare // in the order of sale.Shares

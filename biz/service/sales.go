@@ -12,9 +12,6 @@ import (
 	"stockade/biz/sale"
 )
 
-// Recent remembers orders that were just won on this node. Package cache implements it.
-type Recent interface{ Add(id sale.OrderID) }
-
 // Sales sells: the one way of a purchase through the node.
 type Sales struct {
 	cfg       Config
@@ -107,11 +104,11 @@ func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
 	s.watcher.Touch(p.SKU)
 	l := p.listing
 	switch s.flags.Standing(p.SKU, l.Ledger.LiveEpoch, l.Slots, p.hash, p.Quantity, p.keyed()) {
-	case FlaggedOut:
+	case sale.FlaggedOut:
 		return s.soldOut(p), nil
-	case FlaggedEmpty:
+	case sale.FlaggedEmpty:
 		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, nil
-	case AskGate:
+	case sale.AskGate:
 	}
 	return s.throughGate(ctx, p)
 }

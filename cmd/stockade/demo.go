@@ -120,7 +120,6 @@ func (e *embedded) audit(ctx context.Context, told *answers) (report, error) {
 	if rep.Other+rep.SoldOut > 0 {
 		rep.Stranded = left
 	}
-	rep.Agree = rep.Lost == 0 && rep.Oversold == 0 && rep.Duplicate == 0 && books.OverLimit == 0 && books.Strangers == 0 &&
-		books.Promised == books.LiveUnits && books.LiveOrders == int64(rep.Accepted) && books.Total-books.Promised == left
+	rep.Agree = books.Agree() && rep.Lost == 0 && rep.Duplicate == 0 && books.LiveOrders == int64(rep.Accepted) && books.Total-books.Promised == left
 	return rep, nil
 }

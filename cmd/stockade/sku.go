@@ -48,7 +48,7 @@ func (c *cli) admin(cmd *cobra.Command) (*client, error) {
 // skuPath refuses ids that cannot exist before they end up in a URL.
 func skuPath(id string) (string, error) {
 	if !sale.ValidSKUID(id) {
-		return "", fail(exitData, fmt.Errorf("SKU %q: must match [A-Za-z0-9._-]{1,64}", id))
+		return "", fail(exitData, fmt.Errorf("SKU %q: must match %s", id, sale.SKUIDPattern))
 	}
 	if id == "." || id == ".." { // a path would lose these
 		id = strings.ReplaceAll(id, ".", "%2E")

@@ -56,7 +56,7 @@ func (c *cli) showBooks(ctx context.Context, cl *client, path string) error {
 
 func agreement(b sale.Books) string {
 	switch {
-	case b.Promised != b.LiveUnits || b.Promised > b.Total || b.Strangers > 0 || b.OverLimit > 0:
+	case !b.Agree():
 		return "NO"
 	case b.Missing > 0:
 		return "yes, with orders on their way"
