@@ -8,10 +8,11 @@ import (
 	"github.com/cloudwego/hertz/pkg/app"
 
 	"stockade/biz/sale"
+	"stockade/biz/service"
 )
 
-// SKUs looks after what is sold. Its errors are *sale.StateError, sale.ErrExists, sale.ErrConflict, sale.ErrNotFound
-// and *sale.InputError.
+// SKUs looks after what is sold. Its errors are *sale.StateError, sale.ErrExists, sale.ErrConflict, sale.ErrNotFound,
+// *sale.InputError and service.ErrTotalUnknown.
 type SKUs interface {
 	Create(ctx context.Context, sku sale.SKU, total int64) (sale.Listing, error)
 	Load(ctx context.Context, sku string) (sale.Listing, error)
@@ -237,6 +238,9 @@ func (a *API) failSKU(c *app.RequestContext, err error) {
 		(&Problem{Code: SKUExists, Field: "sku"}).Write(c)
 	case errors.Is(err, sale.ErrConflict):
 		(&Problem{Code: Conflict}).Write(c)
+	case errors.Is(err, service.ErrTotalUnknown): // not BUSY: asking again could change it twice
+		a.Log.Error("adjust failed", "error", err, "request_id", string(requestID(c)))
+		(&Problem{Code: Internal, Detail: service.ErrTotalUnknown.Error()}).Write(c)
 	case errors.Is(err, sale.ErrNotFound):
 		(&Problem{Code: SKUNotFound, Field: "sku"}).Write(c)
 	default:

@@ -42,36 +42,46 @@ type ReshareOrder struct {
 	Full     bool   // lay out every buyer and order, also if the shares look whole
 }
 
-// ErrTotalUnknown says that the shares are laid out but that nobody can tell whether the total was changed first.
-var ErrTotalUnknown = errors.New("the answer of MySQL got lost: look whether the total was changed before asking again")
+// ErrTotalUnknown says that the total may have been changed although the call did not succeed: MySQL's answer got lost, or
+// the shares could not be laid out afterwards.
+var ErrTotalUnknown = errors.New("the total may have been changed: look before asking again")
 
-// Run reshares a SKU. sale.ErrConflict: another reshare began meanwhile, and it is the other one's work now.
-// *sale.InputError: the total would fall below what is promised; nothing was changed. ErrTotalUnknown. After any other
-// error the shares may be sealed, purchases get BUSY, and the next reshare mends it; the total is changed at most once.
+// Run reshares a SKU. sale.ErrConflict: another reshare began meanwhile, it is the other one's work now, and this one has
+// not changed the total; when it has, the other one lays the new total out, and Run returns nil. *sale.InputError: the
+// total would fall below what is promised; nothing was changed. ErrTotalUnknown. After any other error the total is as it
+// was. After both the shares may be sealed, purchases get BUSY, and the next reshare mends it; the total is changed at
+// most once.
 func (r *Resharer) Run(ctx context.Context, sku string, order ReshareOrder) error {
 	ctx, cancel := context.WithTimeout(ctx, ms(r.cfg.ReshareTimeoutMs))
 	defer cancel()
 	var err, unknown error
+	changed := false // the total is
 	for range reshareTries {
 		var reached stage
 		reached, err = r.once(ctx, sku, order)
+		changed = changed || (order.AddTotal != 0 && reached == begun)
 		var bad *sale.InputError
 		switch {
 		case err == nil:
 			return unknown
+		case changed && errors.Is(err, sale.ErrConflict):
+			return nil
 		case errors.Is(err, sale.ErrConflict), errors.Is(err, sale.ErrNotFound), errors.As(err, &bad):
 			return errors.Join(err, unknown)
 		}
 		r.log.WarnContext(ctx, "reshare failed", "sku", sku, "reason", order.Reason, "error", err)
-		if ctx.Err() != nil {
-			break
-		}
 		if order.AddTotal != 0 && reached == maybeBegun {
 			unknown = ErrTotalUnknown
+		}
+		if ctx.Err() != nil {
+			break
 		}
 		if reached != notBegun {
 			order.AddTotal = 0 // it must not be added twice
 		}
+	}
+	if changed {
+		unknown = ErrTotalUnknown
 	}
 	return fmt.Errorf("reshare of %s: %w", sku, errors.Join(err, unknown))
 }
