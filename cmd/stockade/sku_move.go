@@ -33,19 +33,13 @@ func (c *cli) skuMoveCommand(m skuMove) *cobra.Command {
 		Example: fmt.Sprintf("  stockade sku %s demo\n  stockade sku %s demo --dry-run", m.name, m.name),
 		Args:    exactArgs("SKU"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := c.admin(cmd)
-			if err != nil {
-				return err
-			}
-			path, err := skuPath(args[0])
+			cl, path, err := c.adminSKU(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			return c.change(cmd.Context(), cl, path, request{Method: http.MethodPost, Path: path + "/" + m.name}, dry, func(v skuView) string {
 				state := sale.SKUState(v.State)
-				// Loading is repeatable, because it lays out anew what may have been lost.
-				again := m.to == sale.Loaded && state.HasStock()
-				if again || slices.Contains(m.to.MayBecome(), state) {
+				if slices.Contains(m.to.MayBecome(), state) {
 					return ""
 				}
 				return (&sale.StateError{SKU: v.SKU, State: state, Want: m.name}).Error()
@@ -66,11 +60,7 @@ func (c *cli) skuAdjustCommand() *cobra.Command {
 		Example: "  stockade sku adjust demo +100\n  stockade sku adjust demo -20\n  stockade sku adjust demo -20 --dry-run",
 		Args:    exactArgs("SKU", "+N|-N"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := c.admin(cmd)
-			if err != nil {
-				return err
-			}
-			path, err := skuPath(args[0])
+			cl, path, err := c.adminSKU(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -80,6 +70,9 @@ func (c *cli) skuAdjustCommand() *cobra.Command {
 			}
 			body := map[string]int64{"add": add}
 			return c.change(cmd.Context(), cl, path, request{http.MethodPost, path + "/adjust", body}, dry, func(v skuView) string {
+				if state := sale.SKUState(v.State); !state.HasStock() {
+					return (&sale.StateError{SKU: v.SKU, State: state, Want: "adjust"}).Error()
+				}
 				if v.Ledger.Total+add < v.Ledger.Promised {
 					return fmt.Sprintf("the total would be %d, below the %d promised units", v.Ledger.Total+add, v.Ledger.Promised)
 				}

@@ -91,15 +91,18 @@ func TestADryRunChangesNothing(t *testing.T) {
 	}{
 		{"sku create new --total 5 --open", false, []string{`POST /admin/v1/skus {"sku":"new","total":5}`, "skus/new/load", "skus/new/open", "no such SKU"}},
 		{"sku create demo --total 5", true, []string{"the SKU id is taken", "demo is OPEN"}},
-		{"sku load demo", false, []string{"POST /admin/v1/skus/demo/load"}},
+		{"sku load fresh", false, []string{"POST /admin/v1/skus/fresh/load"}},
+		{"sku load demo", true, []string{"sku demo is OPEN: cannot load"}},
 		{"sku load old", true, []string{"sku old is CLOSED: cannot load"}},
 		{"sku open demo", true, []string{"sku demo is OPEN: cannot open"}},
 		{"sku pause demo", false, []string{"demo is OPEN: total 100, promised 30, available 70"}},
 		{"sku close demo", false, []string{"POST /admin/v1/skus/demo/close"}},
 		{"sku adjust demo -70", false, []string{`{"add":-70}`}},
+		{"sku adjust old +1", true, []string{"sku old is CLOSED: cannot adjust"}},
 		{"sku adjust demo -71", true, []string{"the total would be 29, below the 30 promised units"}},
 	} {
 		f := newFake(t)
+		f.add("fresh", sale.Draft, 100, 0)
 		f.add("demo", sale.Open, 100, 30)
 		f.add("old", sale.Closed, 100, 30)
 		got := f.try(t, append(strings.Fields(tt.args), "--dry-run")...)
