@@ -14,9 +14,15 @@ const (
 	probeTimeout = 500 * time.Millisecond
 )
 
+// probe asks one dependency for a sign of life.
+type probe struct {
+	name string
+	ping func(context.Context) error
+}
+
 // health knows whether the node can answer, and which of its dependencies are down.
 type health struct {
-	probes map[string]func(context.Context) error
+	probes []probe
 
 	mu     sync.Mutex
 	state  string // why not ready; empty when ready
@@ -26,7 +32,7 @@ type health struct {
 // newHealth returns the health of a node that is starting.
 func newHealth(mysql, redis func(context.Context) error) *health {
 	return &health{
-		probes: map[string]func(context.Context) error{"mysql": mysql, "redis": redis},
+		probes: []probe{{"mysql", mysql}, {"redis", redis}},
 		state:  "starting",
 	}
 }
@@ -72,10 +78,10 @@ func (h *health) Run(ctx context.Context) {
 
 func (h *health) probe(ctx context.Context) []string {
 	var broken []string
-	for _, name := range []string{"mysql", "redis"} {
+	for _, p := range h.probes {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-		if h.probes[name](ctx) != nil {
-			broken = append(broken, name+" does not answer")
+		if p.ping(ctx) != nil {
+			broken = append(broken, p.name+" does not answer")
 		}
 		cancel()
 	}

@@ -80,15 +80,15 @@ func newNode(ctx context.Context, cfg conf.Config, log *slog.Logger, listeners *
 	if n.gate, err = shard.Open(ctx, cfg.Shard); err != nil {
 		return nil, fmt.Errorf("shard: %w", err)
 	}
-	deps := mq.Deps{Log: log, After: time.After, Counters: &mq.Counters{}}
+	deps := mq.Deps{Log: log, Counters: &mq.Counters{}}
+	if n.broker, err = mq.Open(cfg.MQ, deps); err != nil {
+		return nil, fmt.Errorf("mq: %w", err)
+	}
 	if cfg.MQ.Driver == mq.DriverMemory {
-		n.broker = mq.NewMemory(cfg.MQ, deps)
 		// This broker forgot whatever it was told before: its orders have to be told again.
 		if _, err := n.db.RenewSent(ctx); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
-	} else {
-		n.broker = mq.NewRabbit(cfg.MQ, deps)
 	}
 	n.relay = mq.NewRelay(cfg.MQ, deps, n.broker, n.db)
 	n.consumers = mq.NewConsumers(cfg.MQ, deps, n.broker, n.db)
@@ -217,11 +217,3 @@ func (b routerLimits) Address(addr netip.Addr) router.Verdict {
 }
 
 func (b routerLimits) Buyer(id string) router.Verdict { return router.Verdict(b.Limiter.Buyer(id)) }
-
-var (
-	_ service.Gate     = (*shard.Gate)(nil)
-	_ service.Layer    = (*shard.Gate)(nil)
-	_ service.Promiser = (*store.DB)(nil)
-	_ service.Ledgers  = (*store.DB)(nil)
-	_ router.Winners   = (*cache.Recent)(nil)
-)

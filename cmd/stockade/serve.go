@@ -12,7 +12,7 @@ import (
 	"stockade/store"
 )
 
-// stopTimeout bounds an ordered stop.
+// stopTimeout bounds how long a stop waits for requests in flight.
 const stopTimeout = 15 * time.Second
 
 // runMigrate brings the schema of the database up to date.

@@ -45,6 +45,14 @@ func (c *cli) admin(cmd *cobra.Command) (*client, error) {
 	return c.newClient("admin", given, adminEnv, defaultAdmin)
 }
 
+// adminSKU is admin for a command about one SKU, with that SKU's path.
+func (c *cli) adminSKU(cmd *cobra.Command, id string) (cl *client, path string, err error) {
+	if cl, err = c.admin(cmd); err == nil {
+		path, err = skuPath(id)
+	}
+	return cl, path, err
+}
+
 // skuPath refuses ids that cannot exist before they end up in a URL.
 func skuPath(id string) (string, error) {
 	if !sale.ValidSKUID(id) {
@@ -84,11 +92,7 @@ func (c *cli) skuShowCommand() *cobra.Command {
 		Example: "  stockade sku show demo\n  stockade sku show demo --shares\n  stockade sku show demo --books -o json",
 		Args:    exactArgs("SKU"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := c.admin(cmd)
-			if err != nil {
-				return err
-			}
-			path, err := skuPath(args[0])
+			cl, path, err := c.adminSKU(cmd, args[0])
 			if err != nil {
 				return err
 			}
