@@ -130,7 +130,7 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 	}
 	d, err := s.writer.Decide(ctx, take)
 	if err != nil {
-		return s.writerTrouble(ctx, take, adm.Verdict, err), false, nil
+		return s.writerTrouble(ctx, p, take, adm.Verdict, err), false, nil
 	}
 	switch d.Outcome {
 	case sale.Promised:
@@ -149,9 +149,9 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 		s.log.WarnContext(ctx, "promise undecided", "sku", p.SKU, "error", d.Err)
 		return busy(sale.ReasonDependency, p.id, true), false, nil
 	}
-	if d.Outcome != sale.NotTaken || adm.Verdict == sale.Admitted {
+	if d.Outcome != sale.NotTaken || p.ownsTake(adm.Verdict) {
 		s.giveBack(ctx, take)
-	} // else an earlier promise of this take may have been committed unheard: the journal sweeper looks
+	} // else another promise of this take may be under way, or committed unheard: the journal sweeper looks
 	return s.refused(ctx, p, d, adm.Verdict)
 }
 
@@ -187,11 +187,15 @@ func (s *Sales) found(ctx context.Context, p *purchase, order sale.Order) (sale.
 	return replay(p, order)
 }
 
-// writerTrouble is the answer when the promise said nothing. A fresh take that was never served is given back at once;
-// of a known one an earlier promise may have been committed unheard.
-func (s *Sales) writerTrouble(ctx context.Context, take sale.Take, verdict sale.Verdict, err error) sale.Result {
+// ownsTake tells whether nobody else can be promising the take of p. Requests with the same key, on other nodes too, all
+// stand on the take of the first of them: were it given back by one, it could be sold again while another has it promised.
+func (p *purchase) ownsTake(verdict sale.Verdict) bool { return verdict == sale.Admitted && !p.keyed() }
+
+// writerTrouble is the answer when the promise said nothing. A take of its own that was never served is given back at
+// once; of any other one a promise may be under way, or committed unheard.
+func (s *Sales) writerTrouble(ctx context.Context, p *purchase, take sale.Take, verdict sale.Verdict, err error) sale.Result {
 	neverServed := errors.Is(err, sale.ErrQueueFull) || errors.Is(err, sale.ErrNotSent) || errors.Is(err, sale.ErrShuttingDown)
-	if neverServed && verdict == sale.Admitted {
+	if neverServed && p.ownsTake(verdict) {
 		s.giveBack(ctx, take)
 	}
 	reason := sale.ReasonDependency
