@@ -9,6 +9,8 @@ import (
 type Config struct {
 	// PurchaseTimeoutMs is how long a purchase may take in all before the answer is BUSY.
 	PurchaseTimeoutMs int `yaml:"purchaseTimeoutMs"`
+	// ReadTimeoutMs is how long a buyer's look at orders or stock may take before the answer is BUSY.
+	ReadTimeoutMs int `yaml:"readTimeoutMs"`
 	// ReshareWaitMs is how long a purchase waits for a reshare to end before the answer is BUSY.
 	ReshareWaitMs int `yaml:"reshareWaitMs"`
 	// WriterQueue is how many admitted purchases may wait for a promise; one more is BUSY.
@@ -37,6 +39,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		PurchaseTimeoutMs: 2000,
+		ReadTimeoutMs:     2000,
 		ReshareWaitMs:     250,
 		WriterQueue:       4096,
 		WriterGroup:       500,
@@ -57,6 +60,7 @@ func (c Config) Validate() error {
 		value, lo, hi int
 	}{
 		{"purchaseTimeoutMs", c.PurchaseTimeoutMs, 10, 60_000},
+		{"readTimeoutMs", c.ReadTimeoutMs, 10, 60_000},
 		{"reshareWaitMs", c.ReshareWaitMs, 0, 10_000},
 		{"writerQueue", c.WriterQueue, 1, 1_000_000},
 		{"writerGroup", c.WriterGroup, 1, 500},

@@ -173,6 +173,8 @@ func (s *Sales) soldOut(p *purchase) sale.Result {
 
 // Order finds a buyer's order; sale.ErrNotFound, also for another buyer's, or sale.ErrUnavailable.
 func (s *Sales) Order(ctx context.Context, buyer string, id sale.OrderID) (sale.Order, error) {
+	ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.ReadTimeoutMs))
+	defer cancel()
 	order, err := s.orders.Order(ctx, buyer, id)
 	return order, unavailable(err)
 }
@@ -180,12 +182,16 @@ func (s *Sales) Order(ctx context.Context, buyer string, id sale.OrderID) (sale.
 // OrdersOf lists a buyer's written orders, at most limit, in the order of their ids, after the given one;
 // sale.ErrUnavailable.
 func (s *Sales) OrdersOf(ctx context.Context, buyer string, after sale.OrderID, limit int) ([]sale.Order, error) {
+	ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.ReadTimeoutMs))
+	defer cancel()
 	orders, err := s.orders.OrdersOf(ctx, buyer, after, limit)
 	return orders, unavailable(err)
 }
 
 // Stock is what the public may know of a SKU; sale.ErrNotFound, sale.ErrUnavailable.
 func (s *Sales) Stock(ctx context.Context, sku string) (StockView, error) {
+	ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.ReadTimeoutMs))
+	defer cancel()
 	listing, err := s.catalogue.Listing(ctx, sku)
 	if err != nil {
 		return StockView{}, unavailable(err)
