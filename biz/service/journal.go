@@ -10,9 +10,10 @@ import (
 
 // Bounds of the journal sweeper.
 const (
-	journalPage  = 500              // overdue takes settled in one step
-	journalHot   = 10 * time.Minute // SKUs with traffic here within this time are swept in every round
-	journalOther = 50               // other SKUs swept in one round, in turn
+	journalPage  = 500         // overdue takes settled in one step
+	journalSteps = 100         // steps for one share in one sweep
+	journalHot   = rememberFor // SKUs with traffic here within this time are swept in every round
+	journalOther = 50          // other SKUs swept in one round, in turn
 )
 
 // JournalSweeper settles takes whose node died, or whose answer got lost, before the promise was known.
@@ -76,7 +77,7 @@ func (j *JournalSweeper) report(ctx context.Context, sku string, err error) {
 	}
 }
 
-// Sweep settles every take of a SKU that is undecided for longer than age by the clock of Redis, and returns how many.
+// Sweep settles the takes of a SKU that are undecided for longer than age by the clock of Redis, and returns how many.
 func (j *JournalSweeper) Sweep(ctx context.Context, l sale.Listing, age time.Duration) (settled int, err error) {
 	if !l.State.HasStock() && l.State != sale.Closed {
 		return 0, nil
@@ -98,8 +99,10 @@ func (j *JournalSweeper) Sweep(ctx context.Context, l sale.Listing, age time.Dur
 	return settled, nil
 }
 
+// share settles the overdue takes of one share. Its steps are bounded because a share that a reshare has sealed in the
+// meantime keeps its takes until the reshare tells them: the same page would come again and again.
 func (j *JournalSweeper) share(ctx context.Context, sku string, share sale.Share, age time.Duration) (settled int, err error) {
-	for {
+	for range journalSteps {
 		takes, err := j.gate.Overdue(ctx, sku, share, age, journalPage)
 		if err != nil || len(takes) == 0 {
 			return settled, err
@@ -121,7 +124,8 @@ func (j *JournalSweeper) share(ctx context.Context, sku string, share sale.Share
 		}
 		settled += len(takes)
 		if len(takes) < journalPage {
-			return settled, nil
+			break
 		}
 	}
+	return settled, nil
 }

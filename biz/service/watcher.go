@@ -15,6 +15,7 @@ import (
 // Bounds of the watcher.
 const (
 	activeFor    = 5 * time.Second       // a SKU without traffic for this long is no longer watched
+	rememberFor  = 10 * time.Minute      // and forgotten after this long; Active knows nothing older
 	maxActive    = 20_000                // SKUs watched at the same time; traffic on others goes without flags
 	kicks        = 256                   // SKUs that may wait for an early look
 	looksAtOnce  = 8                     // SKUs read at the same time
@@ -112,7 +113,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// Active lists the SKUs asked for within the last d, and forgets those not asked for in a long time.
+// Active lists the SKUs asked for within the last d, at most rememberFor, and forgets older ones.
 func (w *Watcher) Active(d time.Duration) []string {
 	now := time.Now()
 	w.mu.Lock()
@@ -122,7 +123,7 @@ func (w *Watcher) Active(d time.Duration) []string {
 		switch age := now.Sub(t.seen); {
 		case age <= d:
 			skus = append(skus, sku)
-		case age > 10*time.Minute:
+		case age > rememberFor:
 			delete(w.active, sku)
 		}
 	}
