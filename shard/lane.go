@@ -1,8 +1,8 @@
 package shard
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -102,7 +102,7 @@ func (l *lane) send(ctx context.Context) error {
 		}
 		if r.err != nil {
 			r.err = r.explain()
-			first = errors.Join(first, r.err)
+			first = cmp.Or(first, r.err)
 		}
 	}
 	return first

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -113,7 +112,7 @@ func (l *lanes) get(master string) (*lane, error) {
 func (l *lanes) open(master string) *lane {
 	one := &lane{
 		node: l.node, client: l.client, breaker: alwaysAllow{},
-		timeout: time.Duration(l.cfg.FlushTimeoutMs) * time.Millisecond,
+		timeout: ms(l.cfg.FlushTimeoutMs),
 	}
 	if l.breaker != nil {
 		one.breaker = l.breaker(master)

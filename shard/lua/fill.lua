@@ -1,6 +1,6 @@
 -- fill: loads orders into a sealed share. Live ones count for their buyer; closed ones are only known, but their buyer
--- gets a field too, so that he is found among those who ever held units. Ids that are there are left alone, which makes
--- a repetition harmless.
+-- gets a field too, to be found among those who ever held units. Ids that are there are left alone, which makes a
+-- repetition harmless.
 --
 -- KEYS     stock, buyer, order, journal of the share
 -- ARGV[1]  epoch of the reshare
@@ -9,15 +9,17 @@
 -- RETURNS  integers: {7} keys missing · {6} not sealed at this epoch · {0, number of orders loaded}
 -- CALLER   Gate.Fill
 
+local GONE, CONFLICT, DONE = 7, 6, 0
 local MAX_BATCH, HEAD = 500, 21
 local byte, sub, match = string.byte, string.sub, string.match
+local format = string.format -- writes whole numbers; .. writes them as floats, which takes much longer
 
 local stock = redis.call('HMGET', KEYS[1], 'epoch', 'sealed')
 if not stock[1] then
-  return {7}
+  return {GONE}
 end
 if stock[1] ~= ARGV[1] or stock[2] ~= '1' then
-  return {6}
+  return {CONFLICT}
 end
 
 local batch = ARGV[2]
@@ -53,16 +55,16 @@ for i, row in ipairs(rows) do
       units[buyer] = units[buyer] + row.quantity
     end
     orders[#orders + 1] = id
-    orders[#orders + 1] = (row.closed and 'c' or 'k') .. row.quantity .. ' ' .. row.token .. ' ' .. buyer
+    orders[#orders + 1] = format('%s%d %s ', row.closed and 'c' or 'k', row.quantity, row.token) .. buyer
   end
 end
 if #orders > 0 then
   local fields = {}
   for buyer, u in pairs(units) do
     fields[#fields + 1] = buyer
-    fields[#fields + 1] = u .. ':' .. undecided[buyer]
+    fields[#fields + 1] = format('%d:%s', u, undecided[buyer])
   end
   redis.call('HSET', KEYS[3], unpack(orders))
   redis.call('HSET', KEYS[2], unpack(fields))
 end
-return {0, #orders / 2}
+return {DONE, #orders / 2}

@@ -6,24 +6,26 @@
 -- RETURNS  integers: {7} keys missing · {6} another epoch, or takes are undecided · {0}
 -- CALLER   Gate.Open
 
+local GONE, CONFLICT, DONE = 7, 6, 0
+
 local left = tonumber(ARGV[2])
 if not left or left < 0 then
   return redis.error_reply('ERR open: malformed')
 end
 local stock = redis.call('HMGET', KEYS[1], 'epoch', 'sealed', 'changes')
 if not stock[1] then
-  return {7}
+  return {GONE}
 end
 if stock[1] ~= ARGV[1] then
-  return {6}
+  return {CONFLICT}
 end
 if stock[2] ~= '1' then
-  return {0}
+  return {DONE}
 end
 if redis.call('ZCARD', KEYS[4]) > 0 then
-  return {6}
+  return {CONFLICT}
 end
 redis.call('HDEL', KEYS[1], 'blank', 'before')
 redis.call('HSET', KEYS[1], 'sealed', 0, 'left', ARGV[2], 'initial', ARGV[2], 'pending', 0,
   'changes', tonumber(stock[3]) + 1)
-return {0}
+return {DONE}

@@ -5,13 +5,15 @@
 -- RETURNS  integers: {7} keys missing · {6} not sealed at this epoch · {0}
 -- CALLER   Gate.Wipe
 
+local GONE, CONFLICT, DONE = 7, 6, 0
+
 local stock = redis.call('HMGET', KEYS[1], 'epoch', 'sealed')
 if not stock[1] then
-  return {7}
+  return {GONE}
 end
 if stock[1] ~= ARGV[1] or stock[2] ~= '1' then
-  return {6}
+  return {CONFLICT}
 end
 redis.call('UNLINK', KEYS[2], KEYS[3], KEYS[4])
 redis.call('HSET', KEYS[1], 'left', 0, 'pending', 0, 'initial', 0, 'blank', 1)
-return {0}
+return {DONE}
