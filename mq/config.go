@@ -71,7 +71,7 @@ type Config struct {
 	// SweepBatch is how many rows a sweeper claims at once. The store gives out at most 500.
 	SweepBatch int `yaml:"sweepBatch"`
 
-	// Consumers is how many envelopes batches are written at the same time.
+	// Consumers is how many batches of envelopes are written at the same time.
 	Consumers int `yaml:"consumers"`
 	// Prefetch is how many envelopes the broker hands a consumer ahead of its acks.
 	Prefetch int `yaml:"prefetch"`

@@ -174,7 +174,7 @@ func (q *memoryQueue) dispatch() {
 		q.ready = q.ready[1:]
 		to.take(d)
 	}
-	q.ready = nil
+	q.ready = nil // lets go of the array behind it
 }
 
 func (q *memoryQueue) endAll() {

@@ -151,8 +151,8 @@ func (r *Relay) pack() {
 	}
 }
 
-// publish sends one envelope as soon as the window has room. done, if any, is called when it has been dealt with, be it
-// that it was never sent.
+// publish sends one envelope as soon as the window has room. done, if any, is called when it has been dealt with, also
+// when it was never sent.
 func (r *Relay) publish(orders []sale.Order, done func()) {
 	select {
 	case r.window <- struct{}{}:

@@ -188,7 +188,11 @@ func (s *session) block(b amqp.Blocking, open bool) {
 			r.sent = time.Now()
 			s.pending[tag] = r
 		}
-		s.p.deps.Log.Warn("relay: the broker blocks publishers", "blocked", b.Active, "reason", b.Reason)
+		if b.Active {
+			s.p.deps.Log.Warn("relay: the broker blocks publishers", "reason", b.Reason)
+		} else {
+			s.p.deps.Log.Info("relay: the broker takes messages again")
+		}
 		s.p.setOpen(!b.Active)
 	}
 }

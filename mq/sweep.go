@@ -6,7 +6,7 @@ import (
 )
 
 // A sweeper looks sweepsPerAge times in the age that it waits for, so that a row is found soon after it came of age,
-// but not more seldom than maxSweepPeriod.
+// but at least once in maxSweepPeriod.
 const (
 	sweepsPerAge   = 3
 	minSweepPeriod = 10 * time.Millisecond

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -112,3 +113,5 @@ func validateDSN(dsn string) error {
 	}
 	return nil
 }
+
+func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -83,8 +83,8 @@ func mysqlPool(cfg Config, timeoutMs int, session map[string]string) (*sql.DB, e
 	c.ClientFoundRows = false
 	c.MultiStatements = false
 	c.ParseTime = false
-	c.Timeout = time.Duration(cfg.ConnectTimeoutMs) * time.Millisecond
-	c.ReadTimeout = time.Duration(timeoutMs) * time.Millisecond
+	c.Timeout = ms(cfg.ConnectTimeoutMs)
+	c.ReadTimeout = ms(timeoutMs)
 	c.WriteTimeout = c.ReadTimeout
 	c.Logger = &mysql.NopLogger{} // every error comes back to a caller
 	connector, err := mysql.NewConnector(c)
