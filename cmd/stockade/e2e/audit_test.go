@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,11 +21,11 @@ const settleBound = 10 * time.Second
 // told is everything that buyers heard.
 type told struct {
 	mu      sync.Mutex
-	won     map[string]request // by order id
-	unknown map[string]request // by order id: "an order may turn out to exist"
-	ids     map[request]string // of the winners
-	codes   map[string]map[string]int
-	faults  []string // answers that contradict each other
+	won     map[string]request        // by order id
+	unknown map[string]request        // by order id: "an order may turn out to exist"
+	ids     map[request]string        // of the winners
+	codes   map[string]map[string]int // answers by SKU and code; BUSY and RETRY also by reason and outcome
+	faults  []string                  // answers that contradict each other
 	lastWin time.Time
 }
 
@@ -42,6 +43,9 @@ func (l *told) add(r request, a answer) {
 		l.codes[r.sku] = map[string]int{}
 	}
 	l.codes[r.sku][a.Code]++
+	if !a.verdict() {
+		l.codes[r.sku][strings.TrimSpace(a.Code+" "+a.Reason+" "+a.Outcome)]++
+	}
 	switch {
 	case a.Code == accepted:
 		if other, ok := l.won[a.OrderID]; ok && other != r {
