@@ -108,17 +108,6 @@ func (db *DB) RenewSent(ctx context.Context) (int, error) {
 	return int(n), nil
 }
 
-// QueueDepth counts the outbox rows that are NEW and those that are SENT.
-func (db *DB) QueueDepth(ctx context.Context) (unsent, sent int64, err error) {
-	if err := db.read.QueryRowContext(ctx, db.sql.outboxDepth, outboxNew).Scan(&unsent); err != nil {
-		return 0, 0, fmt.Errorf("queue depth: %w", err)
-	}
-	if err := db.read.QueryRowContext(ctx, db.sql.outboxDepth, outboxSent).Scan(&sent); err != nil {
-		return 0, 0, fmt.Errorf("queue depth: %w", err)
-	}
-	return unsent, sent, nil
-}
-
 func seqs(ctx context.Context, q querier, query string, arg ...any) ([]int64, error) {
 	return collect(ctx, q, func(rows *sql.Rows) (seq int64, err error) {
 		return seq, rows.Scan(&seq)

@@ -19,7 +19,7 @@ type statements struct {
 	ledgerRaise, ledgerProgress, ledgerFinish, ledgerLaid                string
 	outboxInsert, outboxByIDs, outboxLive, outboxPage                    string
 	outboxMarkSent, outboxNew, outboxClaim, outboxOverdue, outboxWritten string
-	outboxDone, outboxRenew, outboxRenewAll, outboxDepth                 string
+	outboxDone, outboxRenew, outboxRenewAll                              string
 	orderInsert, orderByID, ordersOf                                     string
 	eventInsert, eventWaiting, eventClaim, eventDelete                   string
 	booksLive, booksOrders, booksMissing, booksStrangers, booksOverLimit string
@@ -37,7 +37,6 @@ func (s *statements) files() map[string]*string {
 		"outbox_page": &s.outboxPage, "outbox_mark_sent": &s.outboxMarkSent, "outbox_new": &s.outboxNew,
 		"outbox_claim": &s.outboxClaim, "outbox_overdue": &s.outboxOverdue, "outbox_written": &s.outboxWritten,
 		"outbox_done": &s.outboxDone, "outbox_renew": &s.outboxRenew, "outbox_renew_all": &s.outboxRenewAll,
-		"outbox_depth": &s.outboxDepth,
 		"order_insert": &s.orderInsert, "order_by_id": &s.orderByID, "orders_of": &s.ordersOf,
 		"event_insert": &s.eventInsert, "event_waiting": &s.eventWaiting, "event_claim": &s.eventClaim,
 		"event_delete": &s.eventDelete,

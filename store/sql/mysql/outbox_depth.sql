@@ -1,1 +1,0 @@
-SELECT COUNT(*) FROM outbox WHERE state = ?
