@@ -2,8 +2,11 @@ package shard
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -74,8 +77,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("addresses: must name at least one host:port")
 	}
 	for i, a := range c.Addresses {
-		if a == "" {
-			return fmt.Errorf("addresses[%d]: must be host:port", i)
+		if err := checkAddress(a); err != nil {
+			return fmt.Errorf("addresses[%d]: %q must be host:port with a port from 1 to 65535: %w", i, a, err)
 		}
 	}
 	switch {
@@ -103,6 +106,18 @@ func (c Config) Validate() error {
 		if s.value < s.lo || s.value > s.hi {
 			return fmt.Errorf("%s: %d is out of range: must be from %d to %d", s.name, s.value, s.lo, s.hi)
 		}
+	}
+	return nil
+}
+
+// checkAddress refuses what cannot be dialled: the client would only say so with every command.
+func checkAddress(a string) error {
+	host, port, err := net.SplitHostPort(a)
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
+		return errors.New("host or port is missing")
 	}
 	return nil
 }
