@@ -13,6 +13,7 @@ import (
 // Nodes die in the middle of a sale, at random moments, again and again. Every 202 becomes one order, nothing else does,
 // and what was undecided is settled by the node that is left.
 func TestScenario13CrashBetweenDeductAndPublish(t *testing.T) {
+	t.Parallel() // mostly waits for sweepers
 	const crashes, shoppers = 5, 24
 	seed := newSeed(t)
 	rng := newRand(seed, -1)
@@ -62,6 +63,7 @@ func TestScenario13CrashBetweenDeductAndPublish(t *testing.T) {
 // A node dies right between two steps: after Redis gave the unit and before MySQL heard of it, and after MySQL promised
 // it and before RabbitMQ heard of it. The other node settles both.
 func TestScenario13KilledBetweenTwoSteps(t *testing.T) {
+	t.Parallel() // mostly waits for sweepers
 	const total = 20
 	front := newProxy(t, shop.redis)
 	broker, brokerURL := brokerProxy(t)
@@ -119,6 +121,7 @@ func TestScenario13KilledBetweenTwoSteps(t *testing.T) {
 // A reply of Redis comes too late, or never, or the request itself does: the unit is taken once, the buyer is told that
 // nobody knows yet, and asking again gets the order.
 func TestScenario19LateReplyDeductsOnce(t *testing.T) {
+	t.Parallel() // mostly waits for sweepers
 	front := newProxy(t, shop.redis)
 	p := startUnlike(t, []string{"shard.addresses=" + front.address()}, nil)
 	sold := map[string]int64{}

@@ -11,7 +11,7 @@ import (
 // Buyers race for the last unit, again and again: one gets it, everybody else hears SOLD_OUT, and the counter is what
 // the rows say.
 func TestScenario01LastUnit(t *testing.T) {
-	const rounds, racers = 6, 60
+	const rounds, racers = 4, 60
 	p := startPair(t)
 	for name, flags := range map[string][]string{
 		"in the buyers' home": {"--slots", "1", "--reserve-pct", "0"},

@@ -11,6 +11,7 @@ import (
 // Somebody sits on the ledger row while buyers ask both nodes with the same key. Promises are rolled back and made again,
 // by one node while the other one still tries: in the end the shares hold what the ledger says is left.
 func TestStuckLedgerRow(t *testing.T) {
+	t.Parallel() // mostly waits for sweepers
 	const buyers = 150
 	p := startPair(t)
 	sku := p.create(100, 2, "--slots", "2", "--open")
