@@ -2,6 +2,7 @@ package sale_test
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,23 @@ func TestBooksAgree(t *testing.T) {
 		spoil(&bad)
 		if bad.Agree() {
 			t.Errorf("%s: the books agree", what)
+		}
+	}
+}
+
+func TestSKUIDsHaveTheFormThatMessagesName(t *testing.T) {
+	pattern := regexp.MustCompile("^" + sale.SKUIDPattern + "$")
+	ids := []string{"ä", "a\n"}
+	for n := range sale.MaxSKUID + 3 {
+		ids = append(ids, strings.Repeat("a", n))
+	}
+	for b := range 256 {
+		one := string([]byte{byte(b)})
+		ids = append(ids, one, one+"a", "a"+one)
+	}
+	for _, id := range ids {
+		if got, want := sale.ValidSKUID(id), pattern.MatchString(id); got != want {
+			t.Errorf("ValidSKUID(%q) = %v, want %v", id, got, want)
 		}
 	}
 }

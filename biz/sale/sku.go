@@ -4,7 +4,6 @@ package sale
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 )
 
@@ -25,8 +24,6 @@ const (
 
 // SKUIDPattern is the form of a SKU id, as messages name it.
 const SKUIDPattern = "[A-Za-z0-9._-]{1,64}"
-
-var skuID = regexp.MustCompile("^" + SKUIDPattern + "$")
 
 // SKUState is where a SKU stands in its life: DRAFT → LOADED → OPEN ⇄ PAUSED → CLOSED → CLOSED_OUT.
 type SKUState string
@@ -67,8 +64,21 @@ type SKU struct {
 	ReservePct    int           // percent of what is left that a reshare lays into the reserve
 }
 
-// ValidSKUID reports whether id is a well-formed SKU id.
-func ValidSKUID(id string) bool { return skuID.MatchString(id) }
+// ValidSKUID reports whether id has the form of SKUIDPattern. Each purchase asks several times, and a regular expression
+// took 100 times as long.
+func ValidSKUID(id string) bool {
+	if id == "" || len(id) > MaxSKUID {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
 
 // Validate returns an *InputError naming the first field that is out of range.
 func (s SKU) Validate() error {
