@@ -13,6 +13,7 @@ import (
 // Bounds of the look at start-up.
 const (
 	restorePage  = 100
+	maxTroubles  = 10                     // errors told of one look at all SKUs
 	restoreWait  = 200 * time.Millisecond // between looks at a reshare that another node is running
 	reshareAlive = 2 * time.Second        // a reshare without a sign of life for this long is taken over
 )
@@ -35,18 +36,19 @@ func NewRestorer(ledgers Ledgers, gate Gate, layer Layer, resharer *Resharer, lo
 // Run looks at every SKU with stock and reshares those whose shares do not match. It raises no epoch for a SKU of
 // which some share does not answer: one sick Redis node must not shut a sale that runs on the others.
 func (r *Restorer) Run(ctx context.Context) error {
+	var troubles []error
 	for after := ""; ; {
 		page, err := r.ledgers.Listings(ctx, after, restorePage)
 		if err != nil {
-			return err
+			return errors.Join(append(troubles, err)...)
 		}
 		for _, listing := range page {
-			if err := r.restore(ctx, listing); err != nil {
-				return fmt.Errorf("sku %s: %w", listing.ID, err)
+			if err := r.restore(ctx, listing); err != nil && len(troubles) < maxTroubles {
+				troubles = append(troubles, fmt.Errorf("sku %s: %w", listing.ID, err))
 			}
 		}
-		if len(page) < restorePage {
-			return nil
+		if len(page) < restorePage || ctx.Err() != nil {
+			return errors.Join(troubles...)
 		}
 		after = page[len(page)-1].ID
 	}
