@@ -119,7 +119,7 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 			return r, false, err
 		}
 		if !errors.Is(err, sale.ErrNotFound) {
-			s.log.WarnContext(ctx, "order not readable", "sku", p.SKU, "error", err)
+			s.trouble.warn(ctx, "order not readable", p.SKU, err)
 			return busy(sale.ReasonDependency, p.id, true), false, nil
 		}
 	}
@@ -146,7 +146,7 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 	case sale.Fenced: // the reshare that moved the epoch settles the take
 		return sale.Result{}, true, nil
 	case sale.Undecided:
-		s.log.WarnContext(ctx, "promise undecided", "sku", p.SKU, "error", d.Err)
+		s.trouble.warn(ctx, "promise undecided", p.SKU, d.Err)
 		return busy(sale.ReasonDependency, p.id, true), false, nil
 	}
 	if d.Outcome != sale.NotTaken || p.ownsTake(adm.Verdict) {
@@ -170,7 +170,7 @@ func (s *Sales) refused(ctx context.Context, p *purchase, d sale.Decision, verdi
 		}
 		return r, false, nil
 	case sale.NotTaken:
-		s.log.WarnContext(ctx, "promise rolled back", "sku", p.SKU, "error", d.Err)
+		s.trouble.warn(ctx, "promise rolled back", p.SKU, d.Err)
 		return busy(sale.ReasonDependency, p.id, verdict == sale.Known), false, nil
 	}
 	return sale.Result{}, false, d.Err

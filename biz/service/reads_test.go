@@ -1,9 +1,11 @@
 package service_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,4 +56,38 @@ func TestLooksDoNotWaitForADatabaseThatHangs(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// While a database is down every purchase fails alike: a line for each would fill the disk during a sale.
+func TestTroubleOfManyPurchasesIsAFewLines(t *testing.T) {
+	var lines bytes.Buffer
+	clock := newClock()
+	sales := service.NewSales(service.DefaultConfig(), service.SalesParts{
+		Catalogue: broken{}, Now: clock.Now, Log: slog.New(slog.NewTextHandler(&lines, nil)),
+	})
+	buy := func() {
+		r, err := sales.Purchase(t.Context(), service.PurchaseRequest{SKU: "shoe", Buyer: "ada", Quantity: 1})
+		if err != nil || r.Code != sale.Busy {
+			t.Fatalf("answer %+v, error %v, want BUSY", r, err)
+		}
+	}
+	for range 1000 {
+		buy()
+	}
+	if n := strings.Count(lines.String(), "\n"); n != 1 {
+		t.Errorf("%d lines about 1000 purchases within a second, want 1", n)
+	}
+	clock.advance(time.Second)
+	lines.Reset()
+	buy()
+	if text := lines.String(); !strings.Contains(text, "skipped=999") {
+		t.Errorf("the next line does not tell of those left out: %q", text)
+	}
+}
+
+// broken is a catalogue without a database behind it.
+type broken struct{ silent }
+
+func (broken) Listing(context.Context, string) (sale.Listing, error) {
+	return sale.Listing{}, errInjected
 }

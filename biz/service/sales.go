@@ -24,6 +24,7 @@ type Sales struct {
 	watcher   *Watcher
 	now       func() time.Time
 	log       *slog.Logger
+	trouble   *trouble
 
 	running *inflight
 	lookups chan struct{} // one token for each look-up that is under way
@@ -46,7 +47,7 @@ type SalesParts struct {
 func NewSales(cfg Config, p SalesParts) *Sales {
 	return &Sales{
 		cfg: cfg, catalogue: p.Catalogue, flags: p.Flags, gate: p.Gate, writer: p.Writer, orders: p.Orders,
-		recent: p.Recent, watcher: p.Watcher, now: p.Now, log: p.Log,
+		recent: p.Recent, watcher: p.Watcher, now: p.Now, log: p.Log, trouble: newTrouble(p.Log, p.Now),
 		running: newInflight(), lookups: make(chan struct{}, cfg.LookupSlots),
 	}
 }
@@ -76,7 +77,7 @@ func (s *Sales) Purchase(ctx context.Context, req PurchaseRequest) (sale.Result,
 	}
 	p := &purchase{PurchaseRequest: req, hash: buyerHash(req.Buyer), listing: listing}
 	if err != nil {
-		s.log.WarnContext(ctx, "listing not readable", "sku", req.SKU, "error", err)
+		s.trouble.warn(ctx, "listing not readable", req.SKU, err)
 		return busy(sale.ReasonDependency, p.id, false), nil
 	}
 	if !p.keyed() {
@@ -140,7 +141,7 @@ func (s *Sales) lookUp(ctx context.Context, p *purchase) (r sale.Result, answere
 		return sale.Result{}, false, nil
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "order not readable", "sku", p.SKU, "error", err)
+		s.trouble.warn(ctx, "order not readable", p.SKU, err)
 		return busy(sale.ReasonDependency, p.id, true), true, nil
 	}
 	r, err = replay(p, order)
