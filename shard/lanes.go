@@ -112,12 +112,15 @@ func (l *lanes) get(master string) (*lane, error) {
 func (l *lanes) open(master string) *lane {
 	one := &lane{
 		node: l.node, client: l.client, breaker: alwaysAllow{},
-		timeout: ms(l.cfg.FlushTimeoutMs),
+		timeout: ms(l.cfg.FlushTimeoutMs), flights: make(chan *flight, FlushesInFlight),
+	}
+	for range FlushesInFlight {
+		one.flights <- &flight{}
 	}
 	if l.breaker != nil {
 		one.breaker = l.breaker(master)
 	}
-	one.calls = batch.New(batch.Config{Queue: l.cfg.LaneQueue, MaxGroup: l.cfg.FlushCalls, Workers: 1}, one.flush)
+	one.calls = batch.New(batch.Config{Queue: l.cfg.LaneQueue, MaxGroup: l.cfg.FlushCalls, Workers: FlushesInFlight}, one.flush)
 	return one
 }
 

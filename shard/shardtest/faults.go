@@ -3,6 +3,7 @@ package shardtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -156,7 +157,26 @@ func testNoScript(t *testing.T, b *bench) {
 	}
 }
 
-// testCallersGone holds a flush up. Who gives up in the queue behind it must never reach Redis, and a full queue says so.
+// occupy sends as many flushes as a lane may have on their way into a proxy that holds them back: what comes next has to
+// queue. The returned function waits for their answers.
+func (b *bench) occupy(gate *shard.Gate, proxy *proxy, request func() sale.AdmitRequest) (wait func()) {
+	b.Helper()
+	done := make(chan error, shard.FlushesInFlight)
+	for i := range shard.FlushesInFlight {
+		go func() {
+			_, err := gate.Admit(b.Context(), request())
+			done <- err
+		}()
+		b.eventually("a flush on its way", func() bool { return proxy.waiting.Load() == int64(i+1) })
+	}
+	return func() {
+		for range shard.FlushesInFlight {
+			b.must(<-done)
+		}
+	}
+}
+
+// testCallersGone holds flushes up. Who gives up in the queue behind them must never reach Redis, and a full queue says so.
 func testCallersGone(t *testing.T, b *bench) {
 	b.lay(0, 1, 10)
 	proxy := newProxy(t, b.address)
@@ -164,12 +184,8 @@ func testCallersGone(t *testing.T, b *bench) {
 	b.must(gate.Ping(t.Context()))
 	before := proxy.scripts.Load()
 	proxy.hold()
-	inFlight := make(chan error, 1)
-	go func() {
-		_, err := gate.Admit(t.Context(), b.request("first"))
-		inFlight <- err
-	}()
-	b.eventually("a flush on its way", func() bool { return proxy.waiting.Load() > 0 })
+	first := 0
+	inFlight := b.occupy(gate, proxy, func() sale.AdmitRequest { first++; return b.request(fmt.Sprint("first-", first)) })
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := gate.Admit(short, b.request("second")); !errors.Is(err, sale.ErrNotSent) {
@@ -179,12 +195,12 @@ func testCallersGone(t *testing.T, b *bench) {
 		t.Fatalf("behind a full queue: %v", err)
 	}
 	proxy.release()
-	b.must(<-inFlight)
+	inFlight()
 	b.must(gate.Close())
-	if f := b.figures(0); f.Pending != 1 {
-		t.Fatalf("%d units taken, want 1", f.Pending)
+	if f := b.figures(0); f.Pending != shard.FlushesInFlight {
+		t.Fatalf("%d units taken, want %d", f.Pending, shard.FlushesInFlight)
 	}
-	if n := proxy.scripts.Load() - before; n != 1 {
-		t.Fatalf("%d scripts sent, want 1", n)
+	if n := proxy.scripts.Load() - before; n != shard.FlushesInFlight {
+		t.Fatalf("%d scripts sent, want %d", n, shard.FlushesInFlight)
 	}
 }

@@ -79,12 +79,9 @@ func testBatch(t *testing.T, b *bench) {
 	gate := b.open(proxy.address(), nil)
 	b.must(gate.Ping(t.Context()))
 	proxy.hold()
-	first := make(chan error, 1)
-	go func() {
-		_, err := gate.Admit(t.Context(), sale.AdmitRequest{SKU: b.sku, Share: 1, Epoch: 1, Buyer: "x", Quantity: 1, Limit: 1})
-		first <- err
-	}()
-	b.eventually("a flush on its way", func() bool { return proxy.waiting.Load() > 0 })
+	busy := b.occupy(gate, proxy, func() sale.AdmitRequest {
+		return sale.AdmitRequest{SKU: b.sku, Share: 1, Epoch: 1, Buyer: "x", Quantity: 1, Limit: 1}
+	})
 	twice := b.request("twice")
 	verdicts := map[sale.Verdict]int{}
 	twiceTokens := map[sale.Token]int{}
@@ -113,7 +110,7 @@ func testBatch(t *testing.T, b *bench) {
 	before := proxy.scripts.Load()
 	proxy.release()
 	wg.Wait()
-	b.must(<-first)
+	busy()
 	// One call asks for a buyer once: the one who asks 200 times in slot 0 is what takes 200 calls.
 	if n := proxy.scripts.Load() - before; n < callers/3 || n > callers/3+10 {
 		t.Errorf("%d scripts for %d callers", n, callers)
