@@ -95,15 +95,16 @@ func (db *DB) RecheckSent(ctx context.Context, olderThan time.Duration, limit in
 	return done, renewed, nil
 }
 
-// RenewSent makes every SENT row NEW again and tells how many: for a broker that has forgotten what it confirmed.
-func (db *DB) RenewSent(ctx context.Context) (int, error) {
+// RenewAll makes every row that is not DONE a NEW one that is due at once, and tells how many: for a start with a broker
+// that has forgotten what it was told, when no other process relays these rows.
+func (db *DB) RenewAll(ctx context.Context) (int, error) {
 	var n int64
 	err := db.writing(ctx, func(t *txn) (err error) {
 		n, err = t.exec(ctx, db.sql.outboxRenewAll)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("renew sent: %w", err)
+		return 0, fmt.Errorf("renew all: %w", err)
 	}
 	return int(n), nil
 }

@@ -86,7 +86,7 @@ func newNode(ctx context.Context, cfg conf.Config, log *slog.Logger, listeners *
 	}
 	if cfg.MQ.Driver == mq.DriverMemory {
 		// This broker forgot whatever it was told before: its orders have to be told again.
-		if _, err := n.db.RenewSent(ctx); err != nil {
+		if _, err := n.db.RenewAll(ctx); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 	}

@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"ClaimNew", claimNew},
 		{"ClaimNewIsExclusive", claimExclusive},
 		{"RecheckSent", recheckSent},
-		{"RenewSent", renewSent},
+		{"RenewAll", renewAll},
 		{"InsertOrders", insertOrders},
 		{"InsertOrdersRefusesPoison", insertPoison},
 		{"InsertOrdersRace", insertRace},
