@@ -62,18 +62,19 @@ func (h *history) reshare() {
 // reshared notes what a reshare that ended so means for the gate.
 func (h *history) reshared(fired bool, err error) {
 	h.stockChanged()
+	listing, readErr := h.lab.db.Listing(h.Context(), h.sku.ID)
+	h.must(readErr)
 	if err != nil {
 		if !fired && !errors.Is(err, sale.ErrConflict) {
 			h.Fatalf("reshare failed without a fault: %v", err)
 		}
-		listing, readErr := h.lab.db.Listing(h.Context(), h.sku.ID)
-		h.must(readErr)
 		h.model.halfLaid = h.model.halfLaid || !listing.Ledger.Live()
 		return
 	}
 	h.model.undecided, h.model.halfLaid = false, false
-	// A light one mends what it can see: missing keys and older epochs, not lost counts of the same epoch.
-	h.model.forgot = h.model.forgot && !h.gateMatches()
+	// A light one cannot see which ids and counts of its own epoch were lost; only a full one brings them back.
+	full := listing.Ledger.LaidEpoch == listing.Ledger.LiveEpoch
+	h.model.forgot = h.model.forgot && !full
 }
 
 // gateMatches tells whether what is left in the gate is what the truth says.

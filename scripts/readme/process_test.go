@@ -15,7 +15,7 @@ import (
 
 // Bounds, wide enough for a machine that runs other tests meanwhile.
 const (
-	startTimeout  = 90 * time.Second // make may have to build first
+	startTimeout  = 90 * time.Second
 	stopTimeout   = 20 * time.Second
 	answerTimeout = 20 * time.Second
 	pollEvery     = 50 * time.Millisecond

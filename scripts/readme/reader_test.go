@@ -44,6 +44,10 @@ func newReader(t *testing.T) *reader {
 	r.set("STOCKADE_ROUTER_PUBLIC", "127.0.0.1:0")
 	r.set("STOCKADE_ROUTER_ADMIN", "127.0.0.1:0")
 	r.set("STOCKADE_STORE_PATH", filepath.Join(t.TempDir(), "stockade.db"))
+	// A first build takes minutes; what follows has deadlines that a built program keeps.
+	if out, err := r.command(t.Context(), "make", "build").CombinedOutput(); err != nil {
+		t.Fatalf("make build: %v\n%s", err, out)
+	}
 	return r
 }
 
