@@ -28,6 +28,10 @@ test: ## Run everything with the race detector on real servers, then lint
 unit: ## Run the tests that need no server and no C compiler
 	@CGO_ENABLED=0 go test ./...
 
+.PHONY: explore
+explore: ## Check 2000 new random histories against the model
+	@CGO_ENABLED=0 go test -count=1 -tags services -run TestModelEmbedded ./biz/service -rapid.seed=$$(date +%s)
+
 .PHONY: lint
 lint: ## Check formatting, vet and staticcheck
 	@scripts/lint.sh

@@ -100,7 +100,7 @@ func (h *history) copyGate() {
 // the next reshare has to be a full one; here it is asked for by name.
 func (h *history) loseGate() {
 	h.must(h.lab.putBack(h.Context(), h.sku, h.old))
-	h.model.forgot = true
+	h.model.forgot, h.model.undecided = true, true // the older copy may hold takes that were settled since
 	if rapid.Bool().Draw(h.T, "healed at once") {
 		h.must(h.nodes[0].resharer.Run(h.Context(), h.sku.ID, service.ReshareOrder{Reason: "loss", Full: true}))
 		h.model.forgot, h.model.undecided, h.model.halfLaid = false, false, false

@@ -48,7 +48,7 @@ func TestModelReal(t *testing.T) {
 	for i := range labs {
 		t.Run(fmt.Sprint("lab ", i), func(t *testing.T) {
 			t.Parallel()
-			runHistories(t, newRealLab(t))
+			runHistories(t, newRealLab(t), i)
 		})
 	}
 }
