@@ -115,7 +115,7 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 	if adm.Decided { // a repetition of a winner: one read, instead of a promise that all others would have to redo
 		order, err := s.orders.Order(ctx, p.Buyer, p.id)
 		if err == nil {
-			r, err := s.found(ctx, p, order)
+			r, err := s.repeated(p, order)
 			return r, false, err
 		}
 		if !errors.Is(err, sale.ErrNotFound) {
@@ -183,6 +183,11 @@ func (s *Sales) found(ctx context.Context, p *purchase, order sale.Order) (sale.
 			order = now
 		}
 	}
+	return s.repeated(p, order)
+}
+
+// repeated answers a repetition with an order that was just read.
+func (s *Sales) repeated(p *purchase, order sale.Order) (sale.Result, error) {
 	s.recent.Add(p.id)
 	return replay(p, order)
 }
