@@ -128,10 +128,19 @@ func (g *Gate) SettleLater(s ...sale.Settlement) {
 	}
 }
 
-// Credit gives a closed order's units and its buyer's count back to the share that holds them. applied is false when
-// the share has another epoch, is sealed, or is gone: newer epochs counted the order as closed already. A credit that
-// was applied before is applied again without effect.
-func (g *Gate) Credit(ctx context.Context, c sale.Credit) (applied bool, err error) {
+// Credit gives closed orders' units and counts back, each once, and tells for each whether its share has it now: one of
+// another epoch, sealed or gone has not.
+func (g *Gate) Credit(ctx context.Context, credits []sale.Credit) (applied []bool, err error) {
+	applied = make([]bool, len(credits))
+	for i, c := range credits {
+		if applied[i], err = g.creditOne(ctx, c); err != nil {
+			return applied, err
+		}
+	}
+	return applied, nil
+}
+
+func (g *Gate) creditOne(ctx context.Context, c sale.Credit) (applied bool, err error) {
 	k, err := g.keys.of(c.SKU, c.Share)
 	if err != nil {
 		return false, err

@@ -23,7 +23,7 @@ func demoSKU(t testing.TB, db *store.DB, id string, total int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snap, err := db.BeginReshare(ctx, id, 0, 0)
+	snap, err := db.BeginReshare(ctx, id, 0, sale.LedgerChange{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestMySQLStuckLedger(t *testing.T) {
 		t.Errorf("a lock wait of a second took the group %v", took)
 	}
 	start = time.Now()
-	if _, err := db.BeginReshare(context.Background(), "b", 1, 0); err == nil {
+	if _, err := db.BeginReshare(context.Background(), "b", 1, sale.LedgerChange{}); err == nil {
 		t.Error("a reshare began over somebody's lock")
 	} else if took := time.Since(start); took < 1500*time.Millisecond {
 		t.Errorf("the reshare waited only %v: %v", took, err)

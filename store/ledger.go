@@ -65,7 +65,7 @@ func scanListing(rows *sql.Rows) (l sale.Listing, err error) {
 	s, led := &l.SKU, &l.Ledger
 	err = rows.Scan(&s.ID, &s.State, &opens, &closes, &s.Limit, &window, &s.Slots, &s.ReservePct,
 		&led.Epoch, &led.LiveEpoch, &led.LaidEpoch, &led.LaidGate, &led.Mode, &led.State, &progress,
-		&led.Total, &led.Promised, &led.Sold)
+		&led.Total, &led.Promised, &led.Sold, &led.Changes, &led.LaidSlots)
 	s.OpensAt, s.ClosesAt = fromMillis(opens), fromMillis(closes)
 	s.PaymentWindow = time.Duration(window) * time.Millisecond
 	led.ProgressAt = fromMillis(progress)

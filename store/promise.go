@@ -131,7 +131,7 @@ func (db *DB) attempt(ctx context.Context, chunk []*member) error {
 	// The ledger comes first: it serialises the SKU's promises, so that the limit query below sees all of them.
 	for _, p := range all {
 		lead := p.members[0]
-		n, err := t.exec(ctx, db.sql.ledgerPromise, p.units, p.sku, lead.Epoch, lead.Mode, p.units)
+		n, err := t.exec(ctx, db.sql.ledgerPromise, p.units, p.units, p.sku, lead.Epoch, lead.Mode, p.units)
 		if err != nil {
 			return &skuError{p.sku, err}
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,8 @@ import (
 	"stockade/biz/sale"
 )
 
-// BeginReshare raises the epoch if it is still seen, adds addTotal to the total, and opens a snapshot in which every
-// promise of an older epoch is decided. *sale.InputError for total when it would fall below promised or leave its
+// BeginReshare raises the epoch if it is still seen, makes the change, and opens a snapshot in which every promise of an
+// older epoch is decided. *sale.InputError for total when it would fall below promised or leave its
 // range, sale.ErrConflict when the epoch moved, sale.ErrNotFound. After any other error the epoch may have been raised:
 // read the listing.
 //
@@ -19,7 +20,7 @@ import (
 // waited find the epoch raised and are fenced. Were the first to commit before the snapshot, a closing could slip in
 // between and be counted neither by the reshare nor after it; were the second to open before the row is held, a
 // promise could.
-func (db *DB) BeginReshare(ctx context.Context, sku string, seen, addTotal int64) (sale.Snapshot, error) {
+func (db *DB) BeginReshare(ctx context.Context, sku string, seen int64, change sale.LedgerChange) (sale.Snapshot, error) {
 	// Both connections before the lock: waiting for a free one with the row held would stop the sale, and both from
 	// pools in this order, so that reshares cannot wait for each other in a circle.
 	reading, err := db.read.Conn(ctx)
@@ -27,14 +28,14 @@ func (db *DB) BeginReshare(ctx context.Context, sku string, seen, addTotal int64
 		return nil, err
 	}
 	snap := &snapshot{db: db, t: &txn{Conn: reading, dialect: db.dialect}}
-	if err := db.raise(ctx, snap, sku, seen, addTotal); err != nil {
+	if err := db.raise(ctx, snap, sku, seen, change); err != nil {
 		return nil, errors.Join(err, snap.Close())
 	}
 	return snap, nil
 }
 
 // raise is the part of BeginReshare between having a connection for the snapshot and having the snapshot.
-func (db *DB) raise(ctx context.Context, snap *snapshot, sku string, seen, addTotal int64) error {
+func (db *DB) raise(ctx context.Context, snap *snapshot, sku string, seen int64, change sale.LedgerChange) error {
 	t, err := db.beginPatient(ctx)
 	if err != nil {
 		return err
@@ -44,16 +45,30 @@ func (db *DB) raise(ctx context.Context, snap *snapshot, sku string, seen, addTo
 	if err != nil {
 		return err
 	}
-	total := l.Total + addTotal
+	total := l.Total + change.AddTotal
 	switch {
 	case l.Epoch != seen:
 		return fmt.Errorf("sku %s: epoch %d is %d by now: %w", sku, seen, l.Epoch, sale.ErrConflict)
 	case total < l.Promised:
 		return sale.BadInput("total", fmt.Sprintf("must be at least %d, the units promised already", l.Promised))
-	case addTotal < -sale.MaxTotal || addTotal > sale.MaxTotal || total > sale.MaxTotal:
+	case change.AddTotal < -sale.MaxTotal || change.AddTotal > sale.MaxTotal || total > sale.MaxTotal:
 		return badTotal()
+	case change.Slots < 0 || change.Slots > sale.MaxSlots:
+		return sale.BadInput("slots", fmt.Sprintf("must be a whole number from 1 to %d", sale.MaxSlots))
 	}
-	_, err = t.exec(ctx, db.sql.ledgerRaise, total, sale.Resharing, millis(db.clock.now()), sku)
+	before, err := db.listing(ctx, t, sku)
+	if err != nil {
+		return err
+	}
+	if change.Slots > 0 {
+		if _, err := t.exec(ctx, db.sql.skuSlots, change.Slots, sku); err != nil {
+			return err
+		}
+	}
+	// Shares beyond the new count keep their keys until a full reshare is through.
+	laid := max(before.Ledger.LaidSlots, before.Slots, change.Slots)
+	_, err = t.exec(ctx, db.sql.ledgerRaise,
+		total, cmp.Or(change.Mode, l.Mode), laid, sale.Resharing, millis(db.clock.now()), sku)
 	if err != nil {
 		return err
 	}

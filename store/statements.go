@@ -13,7 +13,7 @@ var sqlFiles embed.FS
 // statements holds the SQL of one dialect. Each field is one file, named in files.
 type statements struct {
 	ping, schemaVersion                                                  string
-	skuInsert, skuLock, skuState                                         string
+	skuInsert, skuLock, skuState, skuSlots string
 	listing, listings                                                    string
 	ledgerInsert, ledgerLock, ledgerShare, ledgerPromise                 string
 	ledgerRaise, ledgerProgress, ledgerFinish, ledgerLaid                string
@@ -29,6 +29,7 @@ func (s *statements) files() map[string]*string {
 	return map[string]*string{
 		"ping": &s.ping, "schema_version": &s.schemaVersion,
 		"sku_insert": &s.skuInsert, "sku_lock": &s.skuLock, "sku_state": &s.skuState,
+		"sku_slots": &s.skuSlots,
 		"listing": &s.listing, "listings": &s.listings,
 		"ledger_insert": &s.ledgerInsert, "ledger_lock": &s.ledgerLock, "ledger_share": &s.ledgerShare,
 		"ledger_promise": &s.ledgerPromise, "ledger_raise": &s.ledgerRaise, "ledger_progress": &s.ledgerProgress,

@@ -42,16 +42,20 @@ type Reason string
 
 // Reasons of NOT_ON_SALE, SOLD_OUT, BUSY, RETRY, and of a closed order.
 const (
-	ReasonNotStarted  Reason = "NOT_STARTED"
-	ReasonEnded       Reason = "ENDED"
-	ReasonPaused      Reason = "PAUSED"
-	ReasonNotEnough   Reason = "NOT_ENOUGH"  // some units are left, fewer than asked for
-	ReasonQueueFull   Reason = "QUEUE_FULL"  // a bounded queue on this node is full
-	ReasonDependency  Reason = "DEPENDENCY"  // Redis or MySQL did not answer
-	ReasonReshare     Reason = "RESHARE"     // the stock is being laid out anew and took too long
-	ReasonUndecided   Reason = "UNDECIDED"   // units of the same buyer are still being decided
-	ReasonElsewhere   Reason = "OTHER_SHARE" // the units that are left are in other shares
-	ReasonCompensated Reason = "COMPENSATED" // the order could not be written
+	ReasonNotStarted Reason = "NOT_STARTED"
+	ReasonEnded      Reason = "ENDED"
+	ReasonPaused     Reason = "PAUSED"
+	ReasonNotEnough  Reason = "NOT_ENOUGH"  // some units are left, fewer than asked for
+	ReasonQueueFull  Reason = "QUEUE_FULL"  // a bounded queue on this node is full
+	ReasonDependency Reason = "DEPENDENCY"  // Redis or MySQL did not answer
+	ReasonReshare    Reason = "RESHARE"     // the stock is being laid out anew and took too long
+	ReasonUndecided  Reason = "UNDECIDED"   // units of the same buyer are still being decided
+	ReasonElsewhere  Reason = "OTHER_SHARE" // the units that are left are in other shares
+	ReasonPathRate   Reason = "PATH_RATE"   // more purchases than path mysql may take per second
+
+	ReasonPaymentTimeout Reason = "PAYMENT_TIMEOUT" // not paid inside its window
+	ReasonCancelled      Reason = "CANCELLED"       // by its buyer, or by an operator
+	ReasonCompensated    Reason = "COMPENSATED"     // it could not be written, or not be promised after a loss
 )
 
 // Result is the answer to one purchase.

@@ -18,6 +18,8 @@ type AdmitRequest struct {
 	Buyer    string
 	Quantity int64
 	Limit    int64 // live units per buyer; a share can only count its own
+	// Acknowledge marks the take as one whose buyer is told ACCEPTED before the promise: it must not be dropped.
+	Acknowledge bool
 }
 
 // Verdict is what a share says to an AdmitRequest.
@@ -40,10 +42,12 @@ type Admission struct {
 	Token    Token // of Admitted and Known
 	Quantity int64 // of Known: what that take took
 	Decided  bool  // of Known: the share has heard that the take was promised (its order may be closed since)
-	Doubtful bool  // of Empty, AtLimit, NearLimit: the id was taken here once and given back; ask the outbox by id before refusing
-	Epoch    int64 // the share's epoch; 0 when Gone
-	Left     int64 // units left in the share after this request
-	Changes  int64 // the share's change number; grows whenever its units or buyers change
+	// Acknowledged tells of Known that the take carries the acknowledged mark and is undecided.
+	Acknowledged bool
+	Doubtful     bool  // of Empty, AtLimit, NearLimit: the id was taken here once and given back; ask the outbox by id before refusing
+	Epoch        int64 // the share's epoch; 0 when Gone
+	Left         int64 // units left in the share after this request
+	Changes      int64 // the share's change number; grows whenever its units or buyers change
 }
 
 // Settlement tells a share how an undecided take ended.
@@ -61,7 +65,7 @@ type Settlement struct {
 type Credit struct {
 	SKU      string
 	Share    Share
-	Epoch    int64
+	Epoch    int64 // of the share; under any other one nothing is credited
 	Order    OrderID
 	Buyer    string
 	Quantity int64
@@ -95,6 +99,8 @@ type PendingTake struct {
 	Quantity int64
 	Token    Token
 	Age      time.Duration // by the clock of Redis
+	// Acknowledged takes were answered ACCEPTED before their promise: they are carried into MySQL, never dropped.
+	Acknowledged bool
 }
 
 // SealedShare is one page of what sealing a share found.

@@ -5,8 +5,11 @@ import "time"
 // Mode is the way purchases of a SKU go. A promise made under another mode than the ledger's is fenced.
 type Mode string
 
-// ModeRedis sends purchases through the gate.
-const ModeRedis Mode = "redis"
+// The ways of a purchase.
+const (
+	ModeRedis Mode = "redis" // through the gate, then the promise
+	ModeMySQL Mode = "mysql" // the promise alone decides
+)
 
 // LedgerState tells whether a reshare is under way.
 type LedgerState string
@@ -29,6 +32,8 @@ type Ledger struct {
 	Total      int64
 	Promised   int64 // accepted and not closed
 	Sold       int64 // paid
+	Changes    int64 // units ever promised plus units ever closed; only grows
+	LaidSlots  int   // slots that the gate may hold keys of: the greatest count since the last full reshare
 }
 
 // Available is what may still be promised.

@@ -29,10 +29,16 @@ type Order struct {
 // Notice is news about orders for other systems. It is written in the transaction that made the news and deleted once
 // the broker has it, so it arrives at least once.
 type Notice struct {
-	Seq    int64
-	Topic  string // routing key, such as TopicCreated
-	Orders []Order
+	Seq     int64
+	Topic   string // routing key, such as TopicCreated
+	Orders  []Order
+	Payment string // of TopicRefundRequired: the provider's id of the payment
 }
 
-// TopicCreated announces orders whose rows were just written.
-const TopicCreated = "order.created"
+// Topics of notices.
+const (
+	TopicCreated        = "order.created"         // order rows were just written
+	TopicPaid           = "order.paid"            // orders are PAID
+	TopicClosed         = "order.closed"          // orders are CLOSED, with their reasons
+	TopicRefundRequired = "order.refund_required" // a payment came for an order that cannot take it
+)

@@ -27,6 +27,14 @@ func Shares(slots int) []Share {
 // Home is the slot of the buyer whose id has this 64-bit hash.
 func Home(buyerHash uint64, slots int) Share { return Share(buyerHash % uint64(slots)) }
 
+// TailLayout lays everything that is left into the reserve, where every buyer reaches it. The result is in the order of
+// Shares.
+func TailLayout(left int64, slots int) []int64 {
+	out := make([]int64, slots+1)
+	out[slots] = left
+	return out
+}
+
 // Layout lays left units out over slots and the reserve: reservePct percent, rounded up, into the reserve, the rest
 // evenly, earlier slots taking the remainder. The result is in the order of Shares and sums to left.
 func Layout(left int64, slots, reservePct int) []int64 {

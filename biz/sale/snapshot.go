@@ -2,6 +2,13 @@ package sale
 
 import "context"
 
+// LedgerChange is what a reshare changes about its SKU when it begins. Zero fields change nothing.
+type LedgerChange struct {
+	AddTotal int64 // units, may be negative
+	Slots    int   // another slot count
+	Mode     Mode  // another way of purchases
+}
+
 // Snapshot is the truth a reshare lays out. It holds a connection: Close it.
 type Snapshot interface {
 	// Listing is the SKU with its ledger as just raised: Epoch is the reshare's, LiveEpoch is still the old one.

@@ -168,12 +168,12 @@ func (s faultyStore) Promise(ctx context.Context, takes []sale.Take) []sale.Deci
 	return decisions
 }
 
-func (s faultyStore) BeginReshare(ctx context.Context, sku string, seen, add int64) (sale.Snapshot, error) {
+func (s faultyStore) BeginReshare(ctx context.Context, sku string, seen int64, change sale.LedgerChange) (sale.Snapshot, error) {
 	happens, heard := s.f.step()
 	if !happens {
 		return nil, errInjected
 	}
-	snap, err := s.realStore.BeginReshare(ctx, sku, seen, add)
+	snap, err := s.realStore.BeginReshare(ctx, sku, seen, change)
 	if !heard && err == nil {
 		_ = snap.Close()
 		return nil, errInjected

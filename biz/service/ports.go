@@ -27,6 +27,11 @@ type Gate interface {
 	// Overdue lists at most limit takes of a share that are undecided for longer than age by the clock of Redis,
 	// oldest first.
 	Overdue(ctx context.Context, sku string, share sale.Share, age time.Duration, limit int) ([]sale.PendingTake, error)
+	// Held looks an undecided take up by its order; sale.ErrNotFound when the share holds none.
+	Held(ctx context.Context, sku string, share sale.Share, id sale.OrderID) (sale.PendingTake, error)
+	// Credit gives closed orders' units and counts back, each once, and tells for each whether its share has it now. A
+	// share of another epoch, sealed or gone, has not. After an error some may have it: crediting again is harmless.
+	Credit(ctx context.Context, credits []sale.Credit) (applied []bool, err error)
 }
 
 // Layer lays stock out over the shares. Package shard implements it; only a reshare calls it. Every call names the
@@ -45,6 +50,8 @@ type Layer interface {
 	Fill(ctx context.Context, sku string, share sale.Share, epoch int64, rows []sale.Holding) error
 	// Open sets what is left and lets the share admit. It fails with sale.ErrConflict while takes are undecided.
 	Open(ctx context.Context, sku string, share sale.Share, epoch, left int64) error
+	// Drop deletes the keys of a share that is sealed at this epoch; one without keys is dropped already.
+	Drop(ctx context.Context, sku string, share sale.Share, epoch int64) error
 }
 
 // Hints tells every node that something about a SKU changed: its listing, its epoch or its stock. Hints only make nodes
@@ -119,18 +126,96 @@ type Ledgers interface {
 	// have no outbox row are missing from the map.
 	Decided(ctx context.Context, sku string, ids []sale.OrderID) (map[sale.OrderID]sale.Holding, error)
 
-	// BeginReshare raises the epoch if it is still seen, adds addTotal to the total (sale.BadInput("total", …) when that
-	// would fall below promised), and opens a snapshot in which every promise of an older epoch is decided.
+	// BeginReshare raises the epoch if it is still seen, makes the change (sale.BadInput("total", …) when the total would
+	// fall below promised), and opens a snapshot in which every promise of an older epoch is decided.
 	// sale.ErrConflict when the epoch moved.
-	BeginReshare(ctx context.Context, sku string, seen, addTotal int64) (sale.Snapshot, error)
+	BeginReshare(ctx context.Context, sku string, seen int64, change sale.LedgerChange) (sale.Snapshot, error)
 	// ReshareProgress is the reshare's sign of life; sale.ErrConflict when another one began.
 	ReshareProgress(ctx context.Context, sku string, epoch int64) error
 	// FinishReshare makes the epoch live, moves a DRAFT to LOADED, and, when the reshare was full, records laid_epoch
 	// and the gate's identity. sale.ErrConflict when another one began.
 	FinishReshare(ctx context.Context, sku string, epoch int64, full bool, gate string) error
+	// Carry promises acknowledged takes of older epochs for the reshare that has this epoch, while nobody else can
+	// promise: those that fit are Promised (or Found), the others Short or OverLimit. sale.ErrConflict when another
+	// reshare began.
+	Carry(ctx context.Context, sku string, epoch int64, takes []sale.Take) ([]sale.Decision, error)
+	// CloseUnpromised writes takes that were answered ACCEPTED and cannot be promised: an outbox row and an order row,
+	// both CLOSED, COMPENSATED, and the notice. Orders that have an outbox row are left alone.
+	CloseUnpromised(ctx context.Context, takes []sale.Take) error
+	// BypassGate makes mode mysql live under a new epoch, in one commit that touches no share.
+	BypassGate(ctx context.Context, sku string) error
+	// BuyersOf lists the buyers of a SKU with live units, without repetition, in the order of their ids, after the
+	// given one.
+	BuyersOf(ctx context.Context, sku, after string, limit int) ([]string, error)
 }
 
-// Bookkeeper counts rows for an audit. Package store implements it.
+// Bookkeeper counts and compares rows. Package store implements it.
 type Bookkeeper interface {
+	// Books counts in one snapshot.
 	Books(ctx context.Context, sku string) (sale.Books, error)
+	// CheckLedger sums the rows up in one snapshot.
+	CheckLedger(ctx context.Context, sku string) (sale.LedgerCheck, error)
+	// Uncredited sums the units of closed orders that the gate has not got back.
+	Uncredited(ctx context.Context, sku string) (int64, error)
+	// CompareOutbox looks at a page of outbox rows in the order of seq and returns the orders that do not agree with
+	// their order rows, with the seq to go on after; next is 0 behind the last page.
+	CompareOutbox(ctx context.Context, sku string, after int64, limit int) (found []sale.Discrepancy, next int64, err error)
+	// CompareOrders looks at a page of all order rows and returns those of the SKU without an outbox row; more is
+	// false behind the last page. The cursor is the buyer and id of the last row.
+	CompareOrders(ctx context.Context, sku string, after sale.OrderCursor, limit int) (found []sale.Discrepancy, next sale.OrderCursor, more bool, err error)
+	// CorrectLedger sets promised and sold to what the rows say, while holding the ledger row.
+	CorrectLedger(ctx context.Context, sku string) (sale.LedgerCheck, error)
+	// CorrectOrder makes the one correction that a discrepancy names, if the rows still disagree in that way.
+	CorrectOrder(ctx context.Context, sku string, d sale.Discrepancy) (corrected bool, err error)
+}
+
+// Settlements changes orders after they were accepted. Package store implements it.
+type Settlements interface {
+	// Settle decides every change in one transaction, or a few; outcomes come in the order of changes. ctx bounds all
+	// of it. It does not return an error: each change has its own outcome.
+	Settle(ctx context.Context, changes []sale.Change) []sale.Settled
+	// Due lists at most limit CREATED orders whose payment window has ended by the clock of the database, those that
+	// ended first coming first.
+	Due(ctx context.Context, limit int) ([]sale.OrderID, error)
+	// Restocks lists at most limit restocks that the gate has not got, of an age of at least that, after the given seq.
+	Restocks(ctx context.Context, age time.Duration, after int64, limit int) ([]sale.Restock, error)
+	// Credited notes that the gate has, or does not need, these restocks.
+	Credited(ctx context.Context, ids []sale.OrderID) error
+}
+
+// DeadLetters keeps messages that could not be turned into orders. Package store implements it.
+type DeadLetters interface {
+	// RecordDead keeps a dead letter by its message id. One that is there and was REPLAYED becomes OPEN again.
+	RecordDead(ctx context.Context, d sale.DeadLetter) (seq int64, err error)
+	// DeadLetters lists a page, by seq, without bodies.
+	DeadLetters(ctx context.Context, f sale.DeadFilter) ([]sale.DeadLetter, error)
+	// DeadLetter reads one with its body; sale.ErrNotFound.
+	DeadLetter(ctx context.Context, seq int64) (sale.DeadLetter, error)
+	// HandleDead moves one from OPEN to a state; sale.ErrConflict when it is not OPEN.
+	HandleDead(ctx context.Context, seq int64, to sale.DeadState, actor string) error
+}
+
+// Replayer sends dead letters to the order queue once more. Package mq implements it.
+type Replayer interface {
+	// Replay returns when the broker has it.
+	Replay(ctx context.Context, d sale.DeadLetter) error
+}
+
+// Closeouts ends the life of a SKU in MySQL. Package store implements it.
+type Closeouts interface {
+	Unfinished(ctx context.Context, sku string) (sale.Unfinished, error)
+	// CloseOut keeps the report and moves the SKU from CLOSED to CLOSED_OUT, in one transaction; *sale.StateError.
+	CloseOut(ctx context.Context, sku string, report []byte) error
+	// CloseoutReport reads the report; sale.ErrNotFound.
+	CloseoutReport(ctx context.Context, sku string) ([]byte, error)
+	// Archive moves at most limit outbox rows of a CLOSED_OUT SKU out of the outbox and tells how many.
+	Archive(ctx context.Context, sku string, limit int) (int, error)
+}
+
+// ToggleStore keeps toggles for all nodes. Package store implements it.
+type ToggleStore interface {
+	// Toggles lists those that are set and not expired by the clock of the database.
+	Toggles(ctx context.Context) ([]sale.Toggle, error)
+	// SetToggle stores one and writes the audit row in the same transaction.
+	SetToggle(ctx context.Context, t sale.Toggle) error
 }

@@ -106,7 +106,7 @@ func liveSKU(b *testing.B, db *store.DB) (epoch int64) {
 	if err := db.CreateSKU(ctx, sku, sale.MaxTotal); err != nil {
 		b.Fatal(err)
 	}
-	snap, err := db.BeginReshare(ctx, sku.ID, 0, 0)
+	snap, err := db.BeginReshare(ctx, sku.ID, 0, sale.LedgerChange{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func (r *Resharer) once(ctx context.Context, sku string, order ReshareOrder) (st
 		return notBegun, err
 	}
 	start := time.Now()
-	snap, err := r.ledgers.BeginReshare(ctx, sku, before.Ledger.Epoch, order.AddTotal)
+	snap, err := r.ledgers.BeginReshare(ctx, sku, before.Ledger.Epoch, sale.LedgerChange{AddTotal: order.AddTotal})
 	if err != nil {
 		return maybeBegun, err
 	}

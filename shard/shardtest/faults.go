@@ -37,9 +37,9 @@ func testLostReply(t *testing.T, b *bench) {
 	for _, step := range []func() error{
 		func() error { return gate.Settle(t.Context(), settled(lost, a, false)) },
 		func() error {
-			_, err := gate.Credit(t.Context(), sale.Credit{
+			_, err := gate.Credit(t.Context(), []sale.Credit{{
 				SKU: b.sku, Epoch: 1, Order: lost.Order, Buyer: "ann", Quantity: 1,
-			})
+			}})
 			return err
 		},
 		func() error { return gate.Open(t.Context(), b.sku, 0, 1, 5) },
@@ -148,7 +148,7 @@ func testNoScript(t *testing.T, b *bench) {
 		func() error { return b.gate.Open(ctx, b.sku, 0, 2, 1) },
 		func() error { _, err := b.gate.Overdue(ctx, b.sku, 0, 0, 1); return err },
 		func() error {
-			_, err := b.gate.Credit(ctx, sale.Credit{SKU: b.sku, Epoch: 2, Buyer: "ann", Quantity: 1})
+			_, err := b.gate.Credit(ctx, []sale.Credit{{SKU: b.sku, Epoch: 2, Buyer: "ann", Quantity: 1}})
 			return err
 		},
 	} {

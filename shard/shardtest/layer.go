@@ -44,11 +44,11 @@ func testCredit(t *testing.T, b *bench) {
 	unknown := b.request("dan")
 	credit := func(r sale.AdmitRequest, epoch int64, want bool) {
 		t.Helper()
-		applied, err := b.gate.Credit(t.Context(), sale.Credit{
+		applied, err := b.gate.Credit(t.Context(), []sale.Credit{{
 			SKU: r.SKU, Share: r.Share, Epoch: epoch, Order: r.Order, Buyer: r.Buyer, Quantity: r.Quantity,
-		})
-		if err != nil || applied != want {
-			t.Fatalf("credit of %s's order: applied %t, %v", r.Buyer, applied, err)
+		}})
+		if err != nil || applied[0] != want {
+			t.Fatalf("credit of %s's order: applied %v, %v", r.Buyer, applied, err)
 		}
 	}
 	credit(kept, 2, false)

@@ -204,9 +204,9 @@ func (m *model) credit(g *shard.Gate) func() {
 	id := m.pickID()
 	c := sale.Credit{SKU: m.sku, Epoch: m.pickEpoch(), Order: id, Buyer: buyerOf(id), Quantity: 2}
 	do := func() {
-		applied, err := g.Credit(m.bench.Context(), c)
-		if want := m.there && !m.sealed && c.Epoch == m.epoch; err != nil || applied != want {
-			m.t.Fatalf("%+v applied %t, want %t: %v", c, applied, want, err)
+		applied, err := g.Credit(m.bench.Context(), []sale.Credit{c})
+		if want := m.there && !m.sealed && c.Epoch == m.epoch; err != nil || applied[0] != want {
+			m.t.Fatalf("%+v applied %v, want %t: %v", c, applied, want, err)
 		}
 	}
 	do()

@@ -131,7 +131,7 @@ func reshareAndCheck(
 	ctx context.Context, t *testing.T, s Subject, sku string, epoch int64,
 ) map[sale.OrderID]bool {
 	t.Helper()
-	snap, err := s.DB.BeginReshare(ctx, sku, epoch, 0)
+	snap, err := s.DB.BeginReshare(ctx, sku, epoch, sale.LedgerChange{})
 	must(t, err)
 	rows, units := map[sale.OrderID]bool{}, int64(0)
 	for after := int64(0); ; {

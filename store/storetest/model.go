@@ -87,7 +87,7 @@ func (m *model) sku() (string, *modelSKU) {
 func (m *model) begin() {
 	name, k := m.sku()
 	add := m.rng.Int64N(30) - 10
-	snap, err := m.s.DB.BeginReshare(context.Background(), name, k.epoch, add)
+	snap, err := m.s.DB.BeginReshare(context.Background(), name, k.epoch, sale.LedgerChange{AddTotal: add})
 	if k.total+add < k.promised {
 		if err == nil {
 			m.t.Errorf("%s: total %d%+d with %d promised was taken", name, k.total, add, k.promised)

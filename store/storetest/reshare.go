@@ -12,15 +12,15 @@ func reshareAdjusts(t *testing.T, s Subject) {
 	newSKU(t, s.DB, "a", 10, 10)
 	wantOutcomes(t, promise(t, s.DB, take("a", "u1", 6, 10)), sale.Promised)
 
-	if _, err := s.DB.BeginReshare(ctx, "a", 0, 0); !errors.Is(err, sale.ErrConflict) {
+	if _, err := s.DB.BeginReshare(ctx, "a", 0, sale.LedgerChange{}); !errors.Is(err, sale.ErrConflict) {
 		t.Fatalf("begin at an old epoch: %v", err)
 	}
-	if _, err := s.DB.BeginReshare(ctx, "none", 0, 0); !errors.Is(err, sale.ErrNotFound) {
+	if _, err := s.DB.BeginReshare(ctx, "none", 0, sale.LedgerChange{}); !errors.Is(err, sale.ErrNotFound) {
 		t.Fatalf("begin for no SKU: %v", err)
 	}
 	for _, add := range []int64{-5, sale.MaxTotal, -1 << 63, 1<<63 - 1} {
 		var input *sale.InputError
-		if _, err := s.DB.BeginReshare(ctx, "a", 1, add); !errors.As(err, &input) || input.Field != "total" {
+		if _, err := s.DB.BeginReshare(ctx, "a", 1, sale.LedgerChange{AddTotal: add}); !errors.As(err, &input) || input.Field != "total" {
 			t.Fatalf("total %+d: %v", add, err)
 		}
 	}
@@ -51,7 +51,7 @@ func reshareBeginsOnce(t *testing.T, s Subject) {
 	for epoch := int64(1); epoch <= rounds; epoch++ {
 		errs := make([]error, rivals)
 		together(rivals, func(i int) {
-			snap, err := s.DB.BeginReshare(ctx, "a", epoch, 1)
+			snap, err := s.DB.BeginReshare(ctx, "a", epoch, sale.LedgerChange{AddTotal: 1})
 			if err == nil {
 				err = snap.Close()
 			} else if errors.Is(err, sale.ErrConflict) {
@@ -79,7 +79,7 @@ func reshareBeginsOnce(t *testing.T, s Subject) {
 func reshareFinishes(t *testing.T, s Subject) {
 	ctx := deadline(t)
 	must(t, s.DB.CreateSKU(ctx, validSKU("a"), 10))
-	first, err := s.DB.BeginReshare(ctx, "a", 0, 0)
+	first, err := s.DB.BeginReshare(ctx, "a", 0, sale.LedgerChange{})
 	must(t, err)
 	defer func() { must(t, first.Close()) }()
 	l, err := s.DB.Listing(ctx, "a")
@@ -94,7 +94,7 @@ func reshareFinishes(t *testing.T, s Subject) {
 	wantOutcomes(t, promise(t, s.DB, take("a", "u1", 1, 2)), sale.Fenced)
 	must(t, s.DB.ReshareProgress(ctx, "a", 1))
 
-	second, err := s.DB.BeginReshare(ctx, "a", 1, 0)
+	second, err := s.DB.BeginReshare(ctx, "a", 1, sale.LedgerChange{})
 	must(t, err)
 	must(t, second.Close())
 	for what, err := range map[string]error{
@@ -114,7 +114,7 @@ func reshareFinishes(t *testing.T, s Subject) {
 		t.Fatalf("finished: %+v", l)
 	}
 	must(t, s.DB.SetState(ctx, "a", []sale.SKUState{sale.Loaded}, sale.Open))
-	snap, err := s.DB.BeginReshare(ctx, "a", 2, 0)
+	snap, err := s.DB.BeginReshare(ctx, "a", 2, sale.LedgerChange{})
 	must(t, err)
 	must(t, snap.Close())
 	must(t, s.DB.FinishReshare(ctx, "a", 3, false, "ignored"))
@@ -142,7 +142,7 @@ func snapshotPages(t *testing.T, s Subject) {
 		}
 		want[k.Order] = h
 	}
-	snap, err := s.DB.BeginReshare(ctx, "a", 1, 0)
+	snap, err := s.DB.BeginReshare(ctx, "a", 1, sale.LedgerChange{})
 	must(t, err)
 	defer func() { must(t, snap.Close()) }()
 	must(t, s.DB.FinishReshare(ctx, "a", 2, true, ""))

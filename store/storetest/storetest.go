@@ -97,7 +97,7 @@ func newSKU(t testing.TB, db *store.DB, id string, total, limit int64) {
 func reshare(t testing.TB, db *store.DB, sku string, seen, add int64) int64 {
 	t.Helper()
 	ctx := context.Background()
-	snap, err := db.BeginReshare(ctx, sku, seen, add)
+	snap, err := db.BeginReshare(ctx, sku, seen, sale.LedgerChange{AddTotal: add})
 	must(t, err)
 	epoch := snap.Listing().Ledger.Epoch
 	must(t, snap.Close())

@@ -1,1 +1,1 @@
-UPDATE ledger SET epoch = epoch + 1, total = ?, state = ?, progress_at = ? WHERE sku = ?
+UPDATE ledger SET epoch = epoch + 1, total = ?, mode = ?, laid_slots = ?, state = ?, progress_at = ? WHERE sku = ?

@@ -1,0 +1,1 @@
+UPDATE sku SET slots = ? WHERE id = ?
