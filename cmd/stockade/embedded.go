@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"stockade/biz/sale"
 	"stockade/conf"
 	"stockade/mq"
 	"stockade/store"
@@ -38,7 +39,7 @@ func newEmbedded(ctx context.Context, cfg conf.Config, log *slog.Logger) (*embed
 		listeners.Close()
 		return nil, errors.Join(err, e.release())
 	}
-	if e.node, err = newNode(ctx, cfg, log, listeners); err != nil {
+	if e.node, err = newNode(ctx, cfg, log, listeners, sale.NoFaults{}); err != nil {
 		return nil, errors.Join(err, e.release())
 	}
 	return e, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stockade/biz/router"
+	"stockade/biz/sale"
 	"stockade/biz/service"
 	"stockade/cache"
 	"stockade/conf"
@@ -27,6 +28,7 @@ const restoreEvery = time.Second
 type node struct {
 	cfg       conf.Config
 	log       *slog.Logger
+	faults    sale.Faults // for the parts that have durable steps
 	db        *store.DB
 	gate      *shard.Gate
 	broker    mq.Broker
@@ -58,10 +60,12 @@ func takePorts(cfg conf.Config) (*router.Listeners, error) {
 }
 
 // newNode opens the stores and builds the parts. The listeners become the node's, also when it fails; nothing is served
-// on them before start.
-func newNode(ctx context.Context, cfg conf.Config, log *slog.Logger, listeners *router.Listeners) (n *node, err error) {
+// on them before start. faults is what every part asks between its steps.
+func newNode(
+	ctx context.Context, cfg conf.Config, log *slog.Logger, listeners *router.Listeners, faults sale.Faults,
+) (n *node, err error) {
 	n = &node{
-		cfg: cfg, log: log, listeners: listeners, restored: make(chan struct{}), endLoops: func() {},
+		cfg: cfg, log: log, listeners: listeners, faults: faults, restored: make(chan struct{}), endLoops: func() {},
 	}
 	defer func(half *node) {
 		if err != nil {

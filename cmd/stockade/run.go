@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stockade/biz/sale"
 	"stockade/conf"
 )
 
@@ -19,27 +20,32 @@ type cli struct {
 	stdout io.Writer // results only
 	stderr io.Writer // everything else
 	env    []string
+	faults sale.Faults // of the node that serve runs
 	format string      // -o
 	config conf.Config // once it is loaded
 }
 
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, env: env}
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, env: env, faults: sale.NoFaults{}}
+	return c.execute(ctx, args)
+}
+
+func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.rootCommand()
 	root.SetArgs(negativesLast(root, args))
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = fail(exitInterrupted, errors.New("interrupted"))
 	}
 	code := exitCode(err)
 	if err != nil && !errors.Is(err, errSilent) {
-		fmt.Fprintf(stderr, "stockade: %s\n", c.config.Scrub(strings.TrimSpace(err.Error())))
+		fmt.Fprintf(c.stderr, "stockade: %s\n", c.config.Scrub(strings.TrimSpace(err.Error())))
 		if code == exitUsage {
-			fmt.Fprintf(stderr, "Try `%s --help`.\n", cmd.CommandPath())
+			fmt.Fprintf(c.stderr, "Try `%s --help`.\n", cmd.CommandPath())
 		}
 	}
 	if code == exitUsage && cmd.CommandPath() == "stockade check" {

@@ -44,7 +44,7 @@ func (c *cli) runServe(ctx context.Context, cfg conf.Config) error {
 	if err != nil {
 		return fail(exitUnavailable, err)
 	}
-	n, err := newNode(ctx, cfg, log, listeners)
+	n, err := newNode(ctx, cfg, log, listeners, c.faults)
 	if err != nil {
 		return fail(exitUnavailable, err)
 	}

@@ -88,19 +88,19 @@ func (p *pair) create(total, limit int64, flags ...string) string {
 		"sku", "create", sku,
 		"--total", strconv.FormatInt(total, 10), "--limit", strconv.FormatInt(limit, 10),
 	}
-	p.survivor().cli(append(args, flags...)...)
+	p.survivor().CLI(append(args, flags...)...)
 	return sku
 }
 
 // adjust adds units with the command line.
 func (p *pair) adjust(sku string, add int64) {
 	p.t.Helper()
-	p.survivor().cli("sku", "adjust", sku, fmt.Sprintf("%+d", add))
+	p.survivor().CLI("sku", "adjust", sku, fmt.Sprintf("%+d", add))
 }
 
 func (p *pair) listing(sku string) (l handler.ListingJSON) {
 	p.t.Helper()
-	if err := p.survivor().read("/admin/v1/skus/"+sku, &l); err != nil {
+	if err := p.survivor().Read("/admin/v1/skus/"+sku, &l); err != nil {
 		p.t.Fatal(err)
 	}
 	return l
@@ -110,7 +110,7 @@ func (p *pair) listing(sku string) (l handler.ListingJSON) {
 func (p *pair) shares(sku string) []handler.ShareJSON {
 	p.t.Helper()
 	var s handler.SharesJSON
-	if err := p.survivor().read("/admin/v1/skus/"+sku+"/shares", &s); err != nil {
+	if err := p.survivor().Read("/admin/v1/skus/"+sku+"/shares", &s); err != nil {
 		p.t.Fatal(err)
 	}
 	return s.Shares
@@ -127,7 +127,7 @@ func sum(shares []handler.ShareJSON) (left, pending int64) {
 // books is what the operator's command says.
 func (p *pair) books(sku string) (b sale.Books) {
 	p.t.Helper()
-	out := p.survivor().cli("sku", "show", sku, "--books")
+	out := p.survivor().CLI("sku", "show", sku, "--books")
 	if err := json.Unmarshal(out, &b); err != nil {
 		p.t.Fatalf("books: %v in %s", err, out)
 	}
@@ -140,7 +140,7 @@ func (p *pair) settle(sku string) time.Duration {
 	begun := time.Now()
 	for {
 		var b sale.Books
-		err := p.survivor().read("/admin/v1/skus/"+sku+"/books", &b)
+		err := p.survivor().Read("/admin/v1/skus/"+sku+"/books", &b)
 		left, pending := sum(p.shares(sku))
 		if err == nil && b.Missing == 0 && pending == 0 && b.Promised == b.LiveUnits && left == b.Total-b.Promised {
 			return time.Since(begun)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"stockade/biz/sale"
+	"stockade/cmd/stockade/proctest"
 )
 
 // Codes of answers. noAnswer is ours, for a request whose connection failed.
@@ -76,7 +77,7 @@ type pair struct {
 	newcomers int // made so far, for their names
 
 	mu    sync.Mutex
-	nodes [2]*node
+	nodes [2]*proctest.Node
 }
 
 // startPair starts two nodes at the same time, each with the same settings.
@@ -93,28 +94,28 @@ func startUnlike(t *testing.T, first, second []string) *pair {
 		Timeout:   requestBound,
 		Transport: &http.Transport{MaxIdleConns: 2048, MaxIdleConnsPerHost: 1024},
 	}
-	p.nodes = [2]*node{launchNode(t, "a", first...), launchNode(t, "b", second...)}
-	p.nodes[0].awaitReady()
-	p.nodes[1].awaitReady()
+	p.nodes = [2]*proctest.Node{launchNode(t, "a", first...), launchNode(t, "b", second...)}
+	p.nodes[0].AwaitReady()
+	p.nodes[1].AwaitReady()
 	t.Cleanup(p.client.CloseIdleConnections) // before the nodes stop, which wait for connections
 	return p
 }
 
-func (p *pair) node(i int) *node {
+func (p *pair) node(i int) *proctest.Node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.nodes[i]
 }
 
-func (p *pair) replace(i int, n *node) {
+func (p *pair) replace(i int, n *proctest.Node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.nodes[i] = n
 }
 
 // survivor is a node that runs.
-func (p *pair) survivor() *node {
-	if n := p.node(0); n.alive() {
+func (p *pair) survivor() *proctest.Node {
+	if n := p.node(0); n.Alive() {
 		return n
 	}
 	return p.node(1)
@@ -122,7 +123,7 @@ func (p *pair) survivor() *node {
 
 // ask sends a request to a node, once, and remembers what was told.
 func (p *pair) ask(i int, r request) answer {
-	a := p.send(p.node(i).public, r)
+	a := p.send(p.node(i).Public, r)
 	p.told.add(r, a)
 	return a
 }
@@ -176,8 +177,8 @@ func (p *pair) buy(r request, tries int, at func() int) answer {
 func always(i int) func() int { return func() int { return i } }
 
 // order asks a node for a buyer's order; ok is false when there is no such order.
-func (p *pair) order(n *node, buyer, id string) (o sale.Order, ok bool) {
-	req, err := http.NewRequest(http.MethodGet, n.public+"/v1/orders/"+id, nil)
+func (p *pair) order(n *proctest.Node, buyer, id string) (o sale.Order, ok bool) {
+	req, err := http.NewRequest(http.MethodGet, n.Public+"/v1/orders/"+id, nil)
 	if err != nil {
 		p.t.Errorf("request: %v", err)
 		return o, false

@@ -185,7 +185,7 @@ func (p *pair) everyOrderIsCreated(sku string) {
 	}
 	each(len(ids), 32, func(i int) {
 		n := p.node(i % len(p.nodes))
-		if !n.alive() {
+		if !n.Alive() {
 			n = p.survivor()
 		}
 		r := winners[ids[i]]

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
 
+	"stockade/cmd/stockade/proctest"
 	"stockade/mq"
 )
 
@@ -47,15 +47,15 @@ func runTests(m *testing.M) (code int) {
 
 // installation is one Stockade: a binary, a database, a prefix for keys and queues, and a configuration of all that.
 type installation struct {
-	dir    string
-	binary string
-	config string // path of the file
-	name   string // of the database; prefix of keys, exchanges and queues
-	redis  string // host:port
-	amqp   string // URL
-	server *sql.DB
-	db     *sql.DB
-	skus   atomic.Int64 // made so far, for their names
+	dir     string
+	program proctest.Program
+	config  string // path of the file
+	name    string // of the database; prefix of keys, exchanges and queues
+	redis   string // host:port
+	amqp    string // URL
+	server  *sql.DB
+	db      *sql.DB
+	skus    atomic.Int64 // made so far, for their names
 }
 
 // install builds the binary with the race detector, makes the database and brings its schema up to date.
@@ -71,8 +71,8 @@ func (s *installation) install() (err error) {
 	if s.dir, err = os.MkdirTemp("", "stockade-e2e-"); err != nil {
 		return err
 	}
-	s.binary = filepath.Join(s.dir, "stockade")
-	build := exec.Command("go", "build", "-race", "-o", s.binary, "stockade/cmd/stockade")
+	s.program.Path = filepath.Join(s.dir, "stockade")
+	build := exec.Command("go", "build", "-race", "-o", s.program.Path, "stockade/cmd/stockade")
 	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build -race: %w\n%s", err, out)
@@ -94,7 +94,7 @@ func (s *installation) install() (err error) {
 	if err := s.writeConfig(dsn.FormatDSN()); err != nil {
 		return err
 	}
-	out, err := s.command("migrate", "-c", s.config).CombinedOutput()
+	out, err := s.program.Command("migrate", "-c", s.config).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("stockade migrate: %w\n%s", err, out)
 	}
@@ -113,19 +113,6 @@ mq: {driver: rabbit, url: %q, prefix: %q, outboxSweepAfterMs: 1000, outboxRechec
 limiter: {globalPerSecond: 0, buyerPerSecond: 0}
 `, dsn, s.redis, s.name, s.amqp, s.name)
 	return os.WriteFile(s.config, []byte(text), 0o600)
-}
-
-// command is a run of the binary that inherits none of the settings around this test.
-func (s *installation) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(s.binary, args...)
-	// Programs with the race detector sleep a second at their end otherwise, every command of an operator too.
-	cmd.Env = []string{"GORACE=atexit_sleep_ms=0"}
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "STOCKADE_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	return cmd
 }
 
 // remove takes everything away again, as far as it was made.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stockade/biz/sale"
+	"stockade/cmd/stockade/proctest"
 )
 
 const clicks = 1000
@@ -19,7 +20,7 @@ func TestScenario03OneKeyIsOneOrder(t *testing.T) {
 	broker, settings := brokerProxy(t)
 	p := startPair(t, settings)
 	sku := p.create(100, 2, "--open")
-	broker.cut()
+	broker.Cut()
 	r := request{sku, "impatient", "the-one", 1}
 	ids := make([]string, clicks)
 	atOnce(clicks, func(i int) {
@@ -42,7 +43,7 @@ func TestScenario03OneKeyIsOneOrder(t *testing.T) {
 	if left, pending := sum(p.shares(sku)); left != 99 {
 		t.Errorf("%d left and %d pending of 100 after one order", left, pending)
 	}
-	broker.mend()
+	broker.Mend()
 	if sold := p.audit(sku); sold != 1 {
 		t.Errorf("%d units sold to one key", sold)
 	}
@@ -55,7 +56,7 @@ func TestScenario03ManyKeysKeepTheLimit(t *testing.T) {
 	broker, settings := brokerProxy(t)
 	p := startPair(t, settings)
 	sku := p.create(100, limit, "--open")
-	broker.cut()
+	broker.Cut()
 	click := func(round string) {
 		atOnce(clicks, func(i int) {
 			a := p.buy(request{sku, "greedy", fmt.Sprintf("%s-%d", round, i), 1}, manyTries, always(i%2))
@@ -68,7 +69,7 @@ func TestScenario03ManyKeysKeepTheLimit(t *testing.T) {
 		}
 	}
 	click("queued")
-	broker.mend()
+	broker.Mend()
 	p.settle(sku)
 	click("written")
 	if sold := p.audit(sku); sold != limit {
@@ -77,14 +78,14 @@ func TestScenario03ManyKeysKeepTheLimit(t *testing.T) {
 }
 
 // brokerProxy puts a proxy between nodes and RabbitMQ.
-func brokerProxy(t *testing.T) (p *proxy, setting string) {
+func brokerProxy(t *testing.T) (p *proctest.Proxy, setting string) {
 	t.Helper()
 	u, err := url.Parse(shop.amqp)
 	if err != nil {
 		t.Fatal("STOCKADE_TEST_AMQP is no URL")
 	}
-	p = newProxy(t, u.Host)
-	u.Host = p.address()
+	p = proctest.NewProxy(t, u.Host)
+	u.Host = p.Address()
 	return p, "mq.url=" + u.String()
 }
 
@@ -117,18 +118,18 @@ func TestScenario04NothingIsTakenOffSale(t *testing.T) {
 		}
 	}
 	offSale("NOT_STARTED", false) // DRAFT
-	p.node(0).cli("sku", "load", sku)
+	p.node(0).CLI("sku", "load", sku)
 	offSale("NOT_STARTED", true) // LOADED
-	p.node(1).cli("sku", "open", sku)
+	p.node(1).CLI("sku", "open", sku)
 	for i := range p.nodes {
 		eventually(t, flagBound, "node sells", func() bool {
 			return p.buy(request{sku, fmt.Sprintf("on-time-%d", i), "k", 1}, 1, always(i)).Code == accepted
 		})
 	}
-	p.node(0).cli("sku", "pause", sku)
+	p.node(0).CLI("sku", "pause", sku)
 	offSale("PAUSED", true)
 	p.replays(sku) // a winner hears of the order all the same
-	p.node(1).cli("sku", "close", sku)
+	p.node(1).CLI("sku", "close", sku)
 	offSale("ENDED", true)
 	if sold := p.audit(sku); sold < 2 || sold != int64(len(p.told.winners(sku))) {
 		t.Errorf("%d units sold, %d winners", sold, len(p.told.winners(sku)))
@@ -211,7 +212,7 @@ func TestScenario07RefusalsLeaveNoMark(t *testing.T) {
 		}
 		soon := func(buyer, key string) {
 			t.Helper()
-			eventually(t, flagBound, "node "+p.node(i).name+" sells to "+buyer, func() bool {
+			eventually(t, flagBound, "node "+p.node(i).Name+" sells to "+buyer, func() bool {
 				return p.buy(request{sku, name(buyer), key, 1}, 1, at).Code == accepted
 			})
 		}
@@ -235,9 +236,9 @@ func TestScenario07RefusalsLeaveNoMark(t *testing.T) {
 		soon("stranger", "k")
 		expect("unlucky", "over", 1, limitReached)
 
-		p.node(i).cli("sku", "pause", sku)
+		p.node(i).CLI("sku", "pause", sku)
 		expect("paused", "k", 1, notOnSale)
-		p.node(1-i).cli("sku", "open", sku)
+		p.node(1-i).CLI("sku", "open", sku)
 		if left, _ := sum(p.shares(sku)); left == 0 {
 			p.adjust(sku, 2)
 		}

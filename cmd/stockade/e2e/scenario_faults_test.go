@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"stockade/cmd/stockade/proctest"
 )
 
 // Nodes die in the middle of a sale, at random moments, again and again. Every 202 becomes one order, nothing else does,
@@ -38,9 +40,9 @@ func TestScenario13CrashBetweenDeductAndPublish(t *testing.T) {
 	}
 	for crash := range crashes {
 		goal := served.Load() + 50 + rng.Int64N(150)
-		eventually(t, startBound, "the sale goes on", func() bool { return served.Load() >= goal })
+		eventually(t, proctest.StartBound, "the sale goes on", func() bool { return served.Load() >= goal })
 		victim := crash % 2
-		p.node(victim).kill()
+		p.node(victim).Kill()
 		if crash < crashes-1 {
 			p.replace(victim, startNode(t, fmt.Sprintf("%c%d", 'a'+victim, crash)))
 		}
@@ -65,13 +67,13 @@ func TestScenario13CrashBetweenDeductAndPublish(t *testing.T) {
 func TestScenario13KilledBetweenTwoSteps(t *testing.T) {
 	t.Parallel() // mostly waits for sweepers
 	const total = 20
-	front := newProxy(t, shop.redis)
+	front := proctest.NewProxy(t, shop.redis)
 	broker, brokerURL := brokerProxy(t)
-	settings := []string{"shard.addresses=" + front.address(), brokerURL}
+	settings := []string{"shard.addresses=" + front.Address(), brokerURL}
 	p := startUnlike(t, settings, nil)
 	sku := p.create(total, 2, "--slots", "1", "--reserve-pct", "0", "--open")
 
-	broker.cut()
+	broker.Cut()
 	promised := request{sku, "promised", "k", 1}
 	won := p.buy(promised, manyTries, always(0))
 	if won.Code != accepted {
@@ -84,10 +86,10 @@ func TestScenario13KilledBetweenTwoSteps(t *testing.T) {
 			_, pending := sum(p.shares(sku))
 			return pending == 0
 		})
-		front.arm(lateReply)
+		front.Arm(proctest.LateReply)
 		go func() { asked <- p.ask(0, r) }()
-		eventually(t, flagBound, "Redis has answered", front.hit)
-		p.node(0).kill()
+		eventually(t, flagBound, "Redis has answered", front.Hit)
+		p.node(0).Kill()
 		if a := <-asked; a.verdict() {
 			t.Errorf("a node that was killed answered %v", a)
 		}
@@ -122,13 +124,13 @@ func TestScenario13KilledBetweenTwoSteps(t *testing.T) {
 // nobody knows yet, and asking again gets the order.
 func TestScenario19LateReplyDeductsOnce(t *testing.T) {
 	t.Parallel() // mostly waits for sweepers
-	front := newProxy(t, shop.redis)
-	p := startUnlike(t, []string{"shard.addresses=" + front.address()}, nil)
+	front := proctest.NewProxy(t, shop.redis)
+	p := startUnlike(t, []string{"shard.addresses=" + front.Address()}, nil)
 	sold := map[string]int64{}
 	for _, fault := range []struct {
 		name  string
-		spoil spoil
-	}{{"late reply", lateReply}, {"lost reply", lostReply}, {"request held back", heldBack}} {
+		spoil proctest.Spoil
+	}{{"late reply", proctest.LateReply}, {"lost reply", proctest.LostReply}, {"request held back", proctest.HeldBack}} {
 		sku := p.create(20, 2, "--slots", "1", "--reserve-pct", "0", "--open")
 		if a := p.buy(request{sku, "warm-up", "k", 1}, manyTries, always(0)); a.Code != accepted {
 			t.Fatalf("before the fault: %v", a)
@@ -141,13 +143,13 @@ func TestScenario19LateReplyDeductsOnce(t *testing.T) {
 			if a.Code != busy || a.Outcome != "unknown" || a.OrderID == "" {
 				t.Errorf("%s: %v, want BUSY with an unknown outcome", fault.name, a)
 			}
-			if fault.spoil != heldBack {
+			if fault.spoil != proctest.HeldBack {
 				if left, pending := sum(p.shares(sku)); left != want-1 || pending != 1 {
 					t.Errorf("%s: %d left and %d pending, want %d and 1", fault.name, left, pending, want-1)
 				}
 			}
 			won := p.buy(r, manyTries, always(again))
-			front.release()
+			front.Release()
 			if won.Code != accepted || won.OrderID != a.OrderID {
 				t.Errorf("%s, asked again at node %d: %v, want ACCEPTED with %s", fault.name, again, won, a.OrderID)
 			}
@@ -161,7 +163,7 @@ func TestScenario19LateReplyDeductsOnce(t *testing.T) {
 		if a := p.spoilt(front, fault.spoil, request{sku, "gone-away", "k", 1}); a.Outcome != "unknown" {
 			t.Errorf("%s: %v", fault.name, a)
 		}
-		front.release()
+		front.Release()
 		eventually(t, settleBound, "the unit is taken", func() bool { _, pending := sum(p.shares(sku)); return pending == 1 })
 		sold[sku] = 20 - want
 	}
@@ -173,11 +175,11 @@ func TestScenario19LateReplyDeductsOnce(t *testing.T) {
 }
 
 // spoilt asks node 0 while the next script meets a fault.
-func (p *pair) spoilt(front *proxy, s spoil, r request) answer {
+func (p *pair) spoilt(front *proctest.Proxy, s proctest.Spoil, r request) answer {
 	p.t.Helper()
-	front.arm(s)
+	front.Arm(s)
 	a := p.ask(0, r)
-	if !front.hit() {
+	if !front.Hit() {
 		p.t.Errorf("the fault did not meet %+v", r)
 	}
 	return a
@@ -186,13 +188,13 @@ func (p *pair) spoilt(front *proxy, s spoil, r request) answer {
 // Many buyers while replies keep getting late: every unit that is gone has an order.
 func TestScenario19LateRepliesInACrowd(t *testing.T) {
 	const buyers = 200
-	front := newProxy(t, shop.redis)
-	p := startUnlike(t, []string{"shard.addresses=" + front.address()}, nil)
+	front := proctest.NewProxy(t, shop.redis)
+	p := startUnlike(t, []string{"shard.addresses=" + front.Address()}, nil)
 	sku := p.create(1000, 2, "--slots", "4", "--open")
-	faults := []spoil{lateReply, lostReply}
+	faults := []proctest.Spoil{proctest.LateReply, proctest.LostReply}
 	each(buyers, 16, func(i int) {
 		if i%20 == 0 {
-			front.arm(faults[i/20%len(faults)])
+			front.Arm(faults[i/20%len(faults)])
 		}
 		r := request{sku, fmt.Sprintf("b-%d", i), "k", 1}
 		if a := p.buy(r, manyTries, always(i%2)); a.Code != accepted {

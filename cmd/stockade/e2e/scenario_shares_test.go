@@ -12,6 +12,7 @@ import (
 
 	"stockade/biz/handler"
 	"stockade/biz/sale"
+	"stockade/cmd/stockade/proctest"
 )
 
 type share = handler.ShareJSON
@@ -79,10 +80,10 @@ func TestScenario06EveryHashHasItsSlot(t *testing.T) {
 // come on top, wherever that was ordered.
 func TestScenario18SoldOutIsKnownAndForgotten(t *testing.T) {
 	const rounds = 5
-	front := newProxy(t, shop.redis)
+	front := proctest.NewProxy(t, shop.redis)
 	// The longest times that flags and looks may have: without hints the nodes would be slow to hear.
 	slow := []string{"cache.flagLifetimeMs=1900", "service.peekEveryMs=1400"}
-	p := startUnlike(t, append(slices.Clone(slow), "shard.addresses="+front.address()), slow)
+	p := startUnlike(t, append(slices.Clone(slow), "shard.addresses="+front.Address()), slow)
 	sku := p.create(1, 1, "--open")
 	var hinted []time.Duration
 	for round := range rounds {
@@ -111,29 +112,29 @@ func TestScenario18SoldOutIsKnownAndForgotten(t *testing.T) {
 	}
 	p.audit(sku)
 
-	front.deafen()
+	front.Deafen()
 	for i := range p.nodes {
 		eventually(t, flagBound, "sold out again", func() bool {
 			return p.ask(i, request{sku, fmt.Sprintf("deaf-%d-%d", i, time.Now().UnixNano()), "k", 1}).Code == soldOut
 		})
 	}
-	p.node(1).cli("sku", "adjust", sku, "+2")
+	p.node(1).CLI("sku", "adjust", sku, "+2")
 	t.Logf("sold again without hints after %v", p.sellsAgain(sku, rounds))
 	p.audit(sku)
 }
 
 // fromMemory checks that a node answers nearly all refusals without asking Redis.
-func (p *pair) fromMemory(front *proxy, sku string, round int) {
+func (p *pair) fromMemory(front *proctest.Proxy, sku string, round int) {
 	p.t.Helper()
 	const refusals = 100
 	for try := range 10 {
-		before := front.scripts.Load()
+		before := front.Scripts.Load()
 		for i := range refusals {
 			if a := p.ask(0, request{sku, fmt.Sprintf("refused-%d-%d-%d", round, try, i), "k", 1}); a.Code != soldOut {
 				p.t.Errorf("round %d: %v, want SOLD_OUT", round, a)
 			}
 		}
-		if asked := front.scripts.Load() - before; asked < refusals/5 {
+		if asked := front.Scripts.Load() - before; asked < refusals/5 {
 			return
 		}
 	}

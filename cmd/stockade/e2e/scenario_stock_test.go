@@ -85,8 +85,8 @@ func TestScenario02FailedTriesLeaveNoDebt(t *testing.T) {
 			t.Errorf("a DRAFT answered %v", a)
 		}
 	})
-	p.node(0).cli("sku", "load", sku)
-	p.node(0).cli("sku", "open", sku)
+	p.node(0).CLI("sku", "load", sku)
+	p.node(0).CLI("sku", "open", sku)
 	p.sellOut(sku, "first", stock)
 	for _, more := range []int64{7, 1} {
 		atOnce(failures, func(i int) {

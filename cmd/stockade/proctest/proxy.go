@@ -1,6 +1,6 @@
 //go:build services
 
-package e2e_test
+package proctest
 
 import (
 	"bytes"
@@ -11,68 +11,69 @@ import (
 	"time"
 )
 
-// proxy is the network between a node and a server of its own. It can be cut, lose or delay what a script answered, hold
+// Proxy is the network between a node and a server of its own. It can be cut, lose or delay what a script answered, hold
 // a script back, and swallow what is published.
-type proxy struct {
+type Proxy struct {
 	target  string
 	ln      net.Listener
-	scripts atomic.Int64 // EVALSHA and EVAL commands that were sent
+	Scripts atomic.Int64 // EVALSHA and EVAL commands that were sent
 	flows   sync.WaitGroup
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	down  bool // connections are refused
 	deaf  bool // subscribers hear nothing
-	spoil spoil
+	spoil Spoil
 	hits  int // what spoil has hit
 	gate  chan struct{}
 	after time.Duration
 }
 
-// spoil is what happens to the next script.
-type spoil int
+// Spoil is what happens to the next script.
+type Spoil int
 
 const (
-	nothing   spoil = iota
-	lateReply       // its reply comes too late
-	lostReply       // its reply is lost with the connection
-	heldBack        // it reaches the server when release is called
+	nothing   Spoil = iota
+	LateReply       // its reply comes too late
+	LostReply       // its reply is lost with the connection
+	HeldBack        // it reaches the server when release is called
 )
 
-func newProxy(t *testing.T, target string) *proxy {
+// NewProxy starts a proxy to host:port. It ends with the test.
+func NewProxy(t *testing.T, target string) *Proxy {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{target: target, ln: ln, conns: map[net.Conn]bool{}, gate: make(chan struct{}), after: 700 * time.Millisecond}
+	p := &Proxy{target: target, ln: ln, conns: map[net.Conn]bool{}, gate: make(chan struct{}), after: 700 * time.Millisecond}
 	p.flows.Go(p.accept)
 	t.Cleanup(func() {
 		_ = ln.Close()
-		p.release()
-		p.cut()
+		p.Release()
+		p.Cut()
 		p.flows.Wait()
 	})
 	return p
 }
 
-func (p *proxy) address() string { return p.ln.Addr().String() }
+func (p *Proxy) Address() string { return p.ln.Addr().String() }
 
-// arm spoils the next script; hit tells when that has happened.
-func (p *proxy) arm(s spoil) {
+// Arm spoils the next script; hit tells when that has happened.
+func (p *Proxy) Arm(s Spoil) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spoil, p.hits = s, 0
 }
 
-func (p *proxy) hit() bool {
+func (p *Proxy) Hit() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.hits > 0
 }
 
 // take tells whether the fault is due, and has it happen once.
-func (p *proxy) take(s spoil) bool {
+func (p *Proxy) take(s Spoil) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.spoil != s {
@@ -83,16 +84,16 @@ func (p *proxy) take(s spoil) bool {
 	return true
 }
 
-// release lets scripts pass that are held back.
-func (p *proxy) release() {
+// Release lets scripts pass that are held back.
+func (p *Proxy) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.gate)
 	p.gate = make(chan struct{})
 }
 
-// cut closes all connections and refuses new ones until mend.
-func (p *proxy) cut() {
+// Cut closes all connections and refuses new ones until mend.
+func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = true
@@ -101,26 +102,26 @@ func (p *proxy) cut() {
 	}
 }
 
-func (p *proxy) mend() {
+func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = false
 }
 
-// deafen has subscribers hear nothing any more, while their connections stay up.
-func (p *proxy) deafen() {
+// Deafen has subscribers hear nothing any more, while their connections stay up.
+func (p *Proxy) Deafen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.deaf = true
 }
 
-func (p *proxy) isDeaf() bool {
+func (p *Proxy) isDeaf() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.deaf
 }
 
-func (p *proxy) accept() {
+func (p *Proxy) accept() {
 	for {
 		client, err := p.ln.Accept()
 		if err != nil {
@@ -141,7 +142,7 @@ func (p *proxy) accept() {
 			_, _ = client.Close(), server.Close()
 			continue
 		}
-		flow := &flow{proxy: p, client: client, server: server}
+		flow := &flow{Proxy: p, client: client, server: server}
 		p.flows.Go(flow.forth)
 		p.flows.Go(flow.back)
 	}
@@ -149,7 +150,7 @@ func (p *proxy) accept() {
 
 // flow is one connection through the proxy.
 type flow struct {
-	*proxy
+	*Proxy
 	client, server net.Conn
 	asked          atomic.Bool // a script went to the server and its reply has not come back
 	subscribed     atomic.Bool
@@ -172,13 +173,13 @@ func (f *flow) forth() {
 			return
 		}
 		scripts := bytes.Count(buf[:n], []byte("\r\nevalsha\r\n")) + bytes.Count(buf[:n], []byte("\r\neval\r\n"))
-		f.scripts.Add(int64(scripts))
+		f.Scripts.Add(int64(scripts))
 		if bytes.Contains(buf[:n], []byte("\r\nsubscribe\r\n")) {
 			f.subscribed.Store(true)
 		}
 		if scripts > 0 {
 			f.asked.Store(true)
-			if f.take(heldBack) {
+			if f.take(HeldBack) {
 				f.mu.Lock()
 				gate := f.gate
 				f.mu.Unlock()
@@ -203,9 +204,9 @@ func (f *flow) back() {
 		case f.subscribed.Load() && f.isDeaf():
 			continue
 		case !f.asked.Swap(false):
-		case f.take(lostReply):
+		case f.take(LostReply):
 			return
-		case f.take(lateReply):
+		case f.take(LateReply):
 			<-time.After(f.after)
 		}
 		if _, err := f.client.Write(buf[:n]); err != nil {

@@ -1,6 +1,6 @@
 //go:build services
 
-package e2e_test
+package proctest
 
 import (
 	"os/exec"
@@ -8,5 +8,5 @@ import (
 )
 
 // dieWithParent has the kernel end the process when the thread that started it ends: a test run that dies leaves no
-// node behind. The thread must live as long as the process, see node.run.
+// node behind. The thread must live as long as the process, see Process.run.
 func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

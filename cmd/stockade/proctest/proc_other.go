@@ -1,6 +1,6 @@
 //go:build services && !linux
 
-package e2e_test
+package proctest
 
 import "os/exec"
 
