@@ -16,11 +16,16 @@ import (
 
 // Parts are what an API is made of.
 type Parts struct {
-	Sales   Sales
-	Orders  Orders
-	Stock   Stock
-	SKUs    SKUs
-	Health  Health
+	Sales  Sales
+	Orders Orders
+	Stock  Stock
+	SKUs   SKUs
+	Health Health
+
+	Settlements Settlements
+	DeadLetters DeadLetters
+	Webhooks    *Webhooks
+
 	Streams *Streams
 	Now     func() time.Time
 	Log     *slog.Logger

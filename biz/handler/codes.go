@@ -29,6 +29,14 @@ const (
 	WrongState
 	Conflict
 	TooManyStreams
+	PaymentsDisabled
+	BadSignature
+	OrderQueued
+	OrderPaid
+	RefundRequired
+	PaymentReused
+	DeadLetterNotFound
+	DeadLetterHandled
 	Internal
 	codeCount
 )
@@ -139,6 +147,38 @@ var codes = [codeCount]CodeInfo{
 	TooManyStreams: {
 		Name: "TOO_MANY_STREAMS", Status: 503, Title: "Too many event streams",
 		Meaning: "This node serves as many event streams as it may; poll the order, or ask again after Retry-After.",
+	},
+	PaymentsDisabled: {
+		Name: "PAYMENTS_DISABLED", Status: 404, Title: "Payments disabled",
+		Meaning: "This node is configured without a secret to check payment callbacks with.",
+	},
+	BadSignature: {
+		Name: "BAD_SIGNATURE", Status: 401, Title: "Bad signature",
+		Meaning: "The callback is not signed with a secret of this service, or not just now; field names the header.",
+	},
+	OrderQueued: {
+		Name: "ORDER_QUEUED", Status: 409, Title: "Order still queued",
+		Meaning: "The order is accepted and its row is not written yet; ask again after Retry-After.",
+	},
+	OrderPaid: {
+		Name: "ORDER_PAID", Status: 409, Title: "Order paid",
+		Meaning: "The order is paid: it is never closed.",
+	},
+	RefundRequired: {
+		Name: "REFUND_REQUIRED", Status: 409, Title: "Refund required",
+		Meaning: "The order is closed, as reason tells, or paid by another payment: this payment is to be refunded.",
+	},
+	PaymentReused: {
+		Name: "PAYMENT_REUSED", Status: 409, Title: "Payment reused",
+		Meaning: "The payment belongs to another order; nothing was changed.",
+	},
+	DeadLetterNotFound: {
+		Name: "DEAD_LETTER_NOT_FOUND", Status: 404, Title: "No such dead letter",
+		Meaning: "There is no dead letter with this number.",
+	},
+	DeadLetterHandled: {
+		Name: "DEAD_LETTER_HANDLED", Status: 409, Title: "Dead letter handled",
+		Meaning: "The dead letter is not OPEN: it was replayed, compensated or dropped.",
 	},
 	Internal: {
 		Name: "INTERNAL", Status: 500, Title: "Internal error",

@@ -47,8 +47,11 @@ func (p *Problem) Write(c *app.RequestContext) {
 	info := &codes[p.Code]
 	c.Response.SetStatusCode(info.Status)
 	c.Response.Header.SetContentType(problemType)
-	if p.Code == BuyerMissing {
+	switch p.Code {
+	case BuyerMissing:
 		c.Response.Header.Set("WWW-Authenticate", `Gateway header="`+BuyerHeader+`"`)
+	case BadSignature:
+		c.Response.Header.Set("WWW-Authenticate", "StandardWebhooks")
 	}
 	if p.mayRepeat() {
 		SetInt(c, "Retry-After", p.retryAfter())
@@ -59,7 +62,7 @@ func (p *Problem) Write(c *app.RequestContext) {
 
 func (p *Problem) mayRepeat() bool {
 	switch p.Code {
-	case RateLimited, Busy, Retry, Conflict, TooManyStreams:
+	case RateLimited, Busy, Retry, Conflict, TooManyStreams, OrderQueued:
 		return true
 	}
 	return false

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 	"time"
+
+	"stockade/biz/handler"
 )
 
 // Config is the HTTP side of a node. Times are milliseconds.
@@ -21,6 +23,9 @@ type Config struct {
 	ExemptAddresses []string `yaml:"exemptAddresses"`
 	// CORSOrigins are the origins whose pages may call the public API, such as https://shop.example. None: CORS is off.
 	CORSOrigins []string `yaml:"corsOrigins"`
+	// PaymentSecrets check the signatures of payment callbacks: whsec_ and the base64 of 24 to 64 bytes each, as the
+	// payment provider shows it. Two while one is rotated. None: POST /v1/payments is PAYMENTS_DISABLED.
+	PaymentSecrets []string `yaml:"paymentSecrets" secret:"true"`
 
 	// ReadTimeoutMs is how long a started request may be silent before the connection closes.
 	ReadTimeoutMs int `yaml:"readTimeoutMs"`
@@ -95,6 +100,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := prefixes("exemptAddresses", c.ExemptAddresses); err != nil {
 		return err
+	}
+	if _, err := handler.NewWebhooks(c.PaymentSecrets); err != nil {
+		return fmt.Errorf("paymentSecrets: %w", err)
 	}
 	for _, origin := range c.CORSOrigins {
 		u, err := url.Parse(origin)

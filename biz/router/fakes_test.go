@@ -252,6 +252,7 @@ func (l *logBook) lines(s string) []string {
 type node struct {
 	*Servers
 	shop    *shop
+	desk    *desk
 	buckets *buckets
 	log     *logBook
 }
@@ -276,13 +277,14 @@ func startNode(t testing.TB, change func(*Config)) *node {
 		change(&cfg)
 	}
 	n := &node{
-		shop:    &shop{listing: demoListing(), orders: map[sale.OrderID]sale.Order{}, ready: handler.Readiness{Ready: true}},
-		buckets: &buckets{}, log: &logBook{},
+		shop: &shop{listing: demoListing(), orders: map[sale.OrderID]sale.Order{}, ready: handler.Readiness{Ready: true}},
+		desk: &desk{}, buckets: &buckets{}, log: &logBook{},
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	n.Servers, err = open(cfg, Parts{
 		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Health: n.shop,
+		Settlements: n.desk, DeadLetters: n.desk,
 		Limits: n.buckets, Winners: n.buckets, Now: func() time.Time { return testNow }, Log: log,
 	})
 	if err != nil {

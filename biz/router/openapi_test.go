@@ -150,6 +150,7 @@ func TestAnswersMatchTheirSchemas(t *testing.T) {
 	n.shop.set(func() {
 		n.shop.result = sale.Result{Code: sale.Accepted, Order: sale.Order{ID: someID, State: sale.OrderQueued}}
 	})
+	n.desk.set(func() { n.desk.letters = []sale.DeadLetter{letter(1)} })
 	doc := document(t)
 	for _, tc := range []struct {
 		schema string
@@ -163,6 +164,8 @@ func TestAnswersMatchTheirSchemas(t *testing.T) {
 		{"ListingPage", send(t, "GET", n.adminURL()+"/admin/v1/skus", "")},
 		{"Shares", send(t, "GET", n.adminURL()+"/admin/v1/skus/demo/shares", "")},
 		{"Books", send(t, "GET", n.adminURL()+"/admin/v1/skus/demo/books", "")},
+		{"DeadLetter", send(t, "GET", n.adminURL()+"/admin/v1/dead/1", "")},
+		{"DeadLetterPage", send(t, "GET", n.adminURL()+"/admin/v1/dead?limit=1", "")},
 		{"Readiness", send(t, "GET", n.publicURL()+"/readyz", "")},
 		{"Problem", send(t, "GET", n.publicURL()+"/v1/skus/none", "")},
 	} {

@@ -26,11 +26,15 @@ var openAPI []byte
 
 // Parts are what the servers are made of.
 type Parts struct {
-	Sales   handler.Sales
-	Orders  handler.Orders
-	Stock   handler.Stock
-	SKUs    handler.SKUs
-	Health  handler.Health
+	Sales  handler.Sales
+	Orders handler.Orders
+	Stock  handler.Stock
+	SKUs   handler.SKUs
+	Health handler.Health
+
+	Settlements handler.Settlements
+	DeadLetters handler.DeadLetters
+
 	Limits  Limits
 	Winners Winners
 	Now     func() time.Time
@@ -91,6 +95,7 @@ func New(l *Listeners, p Parts) *Servers {
 	}
 	api := handler.New(handler.Parts{
 		Sales: p.Sales, Orders: p.Orders, Stock: p.Stock, SKUs: p.SKUs, Health: p.Health,
+		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg),
 		Streams: s.streams, Now: p.Now, Log: p.Log,
 	})
 	who := newClients(cfg)
@@ -103,6 +108,11 @@ func New(l *Listeners, p Parts) *Servers {
 	s.admin.Use(sameOrigin)
 	adminRoutes(s.admin, api)
 	return s
+}
+
+func webhooks(cfg Config) *handler.Webhooks {
+	w, _ := handler.NewWebhooks(cfg.PaymentSecrets) // Validate has read them before
+	return w
 }
 
 func newClients(cfg Config) *clients {
@@ -147,12 +157,14 @@ func publicRoutes(h *server.Hertz, api *handler.API, l *limits) {
 	h.GET("/livez", api.Livez)
 	h.GET("/readyz", api.Readyz)
 	h.GET("/openapi.yaml", serveOpenAPI)
+	h.POST("/v1/payments", l.node, api.Pay)
 	v1 := h.Group("/v1", l.entrance)
 	v1.POST("/skus/:sku/orders", l.buyer, api.Purchase)
 	v1.GET("/skus/:sku", api.GetSKU)
 	v1.GET("/orders", api.ListOrders)
 	v1.GET("/orders/:id", api.GetOrder)
 	v1.GET("/orders/:id/events", api.OrderEvents)
+	v1.POST("/orders/:id/cancel", api.CancelOrder)
 }
 
 func adminRoutes(h *server.Hertz, api *handler.API) {
@@ -169,6 +181,14 @@ func adminRoutes(h *server.Hertz, api *handler.API) {
 	skus.POST("/:sku/pause", api.PauseSKU)
 	skus.POST("/:sku/close", api.CloseSKU)
 	skus.POST("/:sku/adjust", api.AdjustSKU)
+	orders := h.Group("/admin/v1/orders")
+	orders.GET("/:id", api.ShowOrder)
+	orders.POST("/:id/cancel", api.CancelAnyOrder)
+	dead := h.Group("/admin/v1/dead")
+	dead.GET("", api.ListDead)
+	dead.GET("/:seq", api.ShowDead)
+	dead.POST("/:seq/replay", api.ReplayDead)
+	dead.POST("/:seq/drop", api.DropDead)
 }
 
 func serveOpenAPI(_ context.Context, c *app.RequestContext) {

@@ -10,6 +10,7 @@ const (
 	DeadOpen        DeadState = "OPEN"        // nobody has dealt with it
 	DeadReplayed    DeadState = "REPLAYED"    // sent to the order queue once more
 	DeadCompensated DeadState = "COMPENSATED" // its order is closed, by configuration or by an operator who dropped it
+	DeadDropped     DeadState = "DROPPED"     // thrown away: its order is written, or it names none that could be closed
 )
 
 // DeadLetter is a message that could not be turned into an order after all retries.

@@ -112,6 +112,12 @@ type Orders interface {
 	OrdersOf(ctx context.Context, buyer string, after sale.OrderID, limit int) ([]sale.Order, error)
 }
 
+// OrderLookup finds orders for operators. Package store implements it.
+type OrderLookup interface {
+	// AnyOrder finds an order by id, whoever it belongs to; sale.ErrNotFound.
+	AnyOrder(ctx context.Context, id sale.OrderID) (sale.Order, error)
+}
+
 // Ledgers keeps SKUs and their ledgers. Package store implements it.
 type Ledgers interface {
 	// CreateSKU writes a DRAFT and its ledger; sale.ErrExists when the id is taken.

@@ -17,6 +17,7 @@ func unavailable(err error) error {
 	}
 	for _, known := range []error{
 		sale.ErrNotFound, sale.ErrExists, sale.ErrConflict, sale.ErrQueueFull, sale.ErrShuttingDown, ErrTotalUnknown,
+		ErrOutcomeUnknown,
 	} {
 		if errors.Is(err, known) {
 			return err
