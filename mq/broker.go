@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // ErrLost says that a subscription is over: what was not acked will be delivered again, to somebody.
@@ -54,6 +55,10 @@ type Message struct {
 	Headers     map[string]string
 	Body        []byte // not to be changed once published
 	Mandatory   bool   // a message that no queue takes is Returned instead of Confirmed
+
+	// Delay, when it is not 0, makes the broker see to the delay queue of that length before it publishes. Key names
+	// the queue, see Names.Delay. There may be at most maxDelays lengths.
+	Delay time.Duration
 }
 
 // Delivery is a message on its way to a consumer.

@@ -31,11 +31,11 @@ type Config struct {
 	Prefix string `yaml:"prefix"`
 	// QueueType is "quorum" or "classic". It cannot be changed for queues that exist.
 	QueueType string `yaml:"queueType"`
-	// QueueMaxMessages is how many envelopes may wait in the order queue; RabbitMQ rejects one more, and its orders
-	// stay in the outbox. It cannot be changed for queues that exist.
+	// QueueMaxMessages is how many messages may wait in each queue but the dead queue; one more is rejected. Orders
+	// then stay in the outbox, poison events unacked, and expiry is left to its sweeper. It cannot be changed for queues that exist.
 	QueueMaxMessages int `yaml:"queueMaxMessages"`
-	// DeadMaxMessages is how many parked messages may wait in the dead queue. When it is full, consumers stop at the
-	// next poison event. It cannot be changed for queues that exist.
+	// DeadMaxMessages is how many dead letters may wait in the dead queue. When it is full, consumers stop at the next
+	// one. It cannot be changed for queues that exist.
 	DeadMaxMessages int `yaml:"deadMaxMessages"`
 
 	// ConnectTimeoutMs bounds a dial with its handshake, and each exchange of commands with the server after it.
@@ -75,8 +75,14 @@ type Config struct {
 	Consumers int `yaml:"consumers"`
 	// Prefetch is how many envelopes the broker hands a consumer ahead of its acks.
 	Prefetch int `yaml:"prefetch"`
-	// InsertTimeoutMs bounds one try to write a batch of orders.
+	// InsertTimeoutMs bounds one try to write a batch of orders, to bury a dead letter, or to close a batch of orders
+	// whose payment windows ended.
 	InsertTimeoutMs int `yaml:"insertTimeoutMs"`
+	// Retry1Ms, Retry2Ms and Retry3Ms are how long an order that cannot be written waits before its first, second and
+	// third further try. After the last one it is a dead letter. They cannot be changed for queues that exist.
+	Retry1Ms int `yaml:"retry1Ms"`
+	Retry2Ms int `yaml:"retry2Ms"`
+	Retry3Ms int `yaml:"retry3Ms"`
 	// PauseMinMs and PauseMaxMs bound a consumer's wait after trouble with the store or the broker.
 	PauseMinMs int `yaml:"pauseMinMs"`
 	PauseMaxMs int `yaml:"pauseMaxMs"`
@@ -111,6 +117,9 @@ func DefaultConfig() Config {
 		Consumers:            2,
 		Prefetch:             20,
 		InsertTimeoutMs:      10_000,
+		Retry1Ms:             1000,
+		Retry2Ms:             5000,
+		Retry3Ms:             10_000,
 		PauseMinMs:           100,
 		PauseMaxMs:           5000,
 		StopTimeoutMs:        5000,
@@ -146,6 +155,9 @@ func (c Config) Validate() error {
 		{"consumers", c.Consumers, 1, 30},
 		{"prefetch", c.Prefetch, 1, 1000},
 		{"insertTimeoutMs", c.InsertTimeoutMs, 100, 60_000},
+		{"retry1Ms", c.Retry1Ms, 1, 3_600_000},
+		{"retry2Ms", c.Retry2Ms, 1, 3_600_000},
+		{"retry3Ms", c.Retry3Ms, 1, 3_600_000},
 		{"pauseMinMs", c.PauseMinMs, 1, 60_000},
 		{"pauseMaxMs", c.PauseMaxMs, c.PauseMinMs, 60_000},
 		{"stopTimeoutMs", c.StopTimeoutMs, 1, 60_000},
@@ -176,6 +188,11 @@ func (c Config) validateNames() error {
 		return fmt.Errorf("url: must be of the form amqp://user:password@host:port/vhost, or amqps://…")
 	}
 	return nil
+}
+
+// retryAfter is the wait in a tier, counted from 0.
+func (c Config) retryAfter(tier int) time.Duration {
+	return ms([retryTiers]int{c.Retry1Ms, c.Retry2Ms, c.Retry3Ms}[tier])
 }
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }

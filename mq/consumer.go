@@ -2,8 +2,6 @@ package mq
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	"stockade/biz/sale"
 )
@@ -18,101 +16,45 @@ type Orders interface {
 	//
 	// err is trouble with the infrastructure: nothing is known to be written, and the same call may succeed later.
 	// Otherwise every order is written but those that refused, of the same length as orders or nil, has an error for:
-	// they can never be written.
+	// they cannot be written.
 	InsertOrders(ctx context.Context, orders []sale.Order) (refused []error, err error)
 }
 
-// Consumers writes the orders that arrive in envelopes. A delivery is acked when each of its orders is written, or
-// parked in the dead queue because it can never be.
+// Consumers writes the orders that arrive in envelopes, over Config.Consumers subscriptions. A delivery is acked when
+// each of its orders is written, or waits in a retry tier, or is in the dead queue because it could not be written after
+// all tiers. sale.ToggleConsumer pauses them.
 type Consumers struct {
-	cfg    Config
-	deps   Deps
-	names  Names
-	broker Broker
-	orders Orders
-
-	start     sync.Once
-	stop      sync.Once
-	receiving context.Context // ends first: no new batch
-	working   context.Context // ends when finishing the batch has taken too long
-	stopNow   context.CancelFunc
-	stopWork  context.CancelFunc
-	done      sync.WaitGroup
+	*workers
+	orders   Orders
+	timeouts *timeouts
 }
 
 // NewConsumers returns consumers that do nothing until Start.
 func NewConsumers(cfg Config, deps Deps, broker Broker, orders Orders) *Consumers {
-	c := &Consumers{cfg: cfg, deps: deps.withDefaults(), names: NamesFor(cfg.Prefix), broker: broker, orders: orders}
-	c.working, c.stopWork = context.WithCancel(context.Background())
-	c.receiving, c.stopNow = context.WithCancel(c.working)
+	c := &Consumers{workers: newWorkers(cfg, deps, broker), orders: orders}
+	c.timeouts = newTimeouts(c.workers)
+	c.queue, c.toggle, c.width, c.work = c.names.Create, sale.ToggleConsumer, cfg.Consumers, c.consumeBatch
 	return c
 }
 
-// Start begins to consume with Config.Consumers subscriptions.
-func (c *Consumers) Start() {
-	c.start.Do(func() {
-		for range c.cfg.Consumers {
-			c.done.Go(c.run)
-		}
-	})
-}
-
-// Close lets each consumer finish its batch, for at most Config.StopTimeoutMs, and returns when all have ended. What is
-// not acked is delivered again, to somebody.
-func (c *Consumers) Close() {
-	c.stop.Do(func() {
-		c.start.Do(func() {}) // a Start after Close does nothing
-		c.stopNow()
-		late := time.AfterFunc(ms(c.cfg.StopTimeoutMs), c.stopWork)
-		defer late.Stop()
-		c.done.Wait()
-		c.stopWork()
-	})
-}
-
-// run subscribes, and again whenever the subscription is lost.
-func (c *Consumers) run() {
-	wait := c.newBackoff()
-	for c.receiving.Err() == nil {
-		sub, err := c.broker.Subscribe(c.receiving, c.names.Create, c.cfg.Prefetch)
-		if err == nil {
-			wait.reset()
-			c.consume(sub)
-			sub.Close()
-		} else if c.receiving.Err() == nil {
-			c.deps.Log.Warn("consumer: cannot subscribe", "queue", c.names.Create, "error", err)
-		}
-		c.pause(c.receiving, wait)
+func (c *Consumers) consumeBatch(sub Subscription, first Delivery) bool {
+	b := c.gather(sub, first)
+	if !c.handle(b) {
+		return false
 	}
-}
-
-// consume handles batches until the subscription is lost or the consumers stop.
-func (c *Consumers) consume(sub Subscription) {
-	for {
-		select {
-		case <-c.receiving.Done():
-			return
-		case first, open := <-sub.Deliveries():
-			if !open || c.receiving.Err() != nil {
-				return
-			}
-			b := c.gather(sub, first)
-			if !c.handle(b) {
-				return
-			}
-			if err := sub.Ack(b.deliveries...); err != nil {
-				c.deps.Log.Warn("consumer: written orders will be delivered again", "error", err)
-				return
-			}
-			c.deps.Counters.consumed.Add(uint64(len(b.orders)))
-		}
+	if err := sub.Ack(b.deliveries...); err != nil {
+		c.deps.Log.Warn("consumer: written orders will be delivered again", "error", err)
+		return false
 	}
+	c.deps.Counters.consumed.Add(uint64(len(b.orders)))
+	return true
 }
 
 // batch is a few deliveries that are handled and acked together.
 type batch struct {
 	deliveries []Delivery
 	orders     []sale.Order
+	attempts   []int // of each order: the tiers that it went through
 	poison     []poison
 }
 
@@ -136,64 +78,45 @@ func (c *Consumers) gather(sub Subscription, first Delivery) *batch {
 
 func (b *batch) add(d Delivery) {
 	b.deliveries = append(b.deliveries, d)
-	orders, err := DecodeEnvelope(d.ContentType, d.Body)
-	if err != nil {
-		b.poison = append(b.poison, poison{whole: &d, err: err})
-		return
+	attempt := attemptOf(d)
+	orders, unreadable := openEnvelope(d.Message)
+	for _, p := range unreadable {
+		p.attempt = attempt
+		b.poison = append(b.poison, p)
 	}
 	for _, o := range orders {
 		if err := CheckOrder(o); err != nil {
-			b.poison = append(b.poison, poison{order: o, err: err})
+			b.poison = append(b.poison, poisonOrder(o, attempt, err))
 			continue
 		}
 		b.orders = append(b.orders, o)
+		b.attempts = append(b.attempts, attempt)
 	}
 }
 
-// handle returns true when the batch may be acked. It pauses and tries again for as long as the trouble is not the
-// orders' own; meanwhile the deliveries stay unacked. False means that there is no time left.
+// handle returns true when the batch may be acked. Good orders are written before anything is done about bad ones.
 func (c *Consumers) handle(b *batch) bool {
-	if len(b.orders) > 0 {
-		refused, ok := c.insert(b.orders)
-		if !ok {
-			return false
+	var refused []error
+	written := c.insist("write orders", func(ctx context.Context) (err error) {
+		if err = c.deps.Faults.At(ctx, sale.ConsumerReceived); err == nil && len(b.orders) > 0 {
+			refused, err = c.orders.InsertOrders(ctx, b.orders)
 		}
-		for i, err := range refused {
-			if err != nil {
-				b.poison = append(b.poison, poison{order: b.orders[i], err: err})
-			}
-		}
-	}
-	return c.park(b.poison)
-}
-
-func (c *Consumers) insert(orders []sale.Order) (refused []error, ok bool) {
-	wait := c.newBackoff()
-	for {
-		ctx, cancel := context.WithTimeout(c.working, ms(c.cfg.InsertTimeoutMs))
-		refused, err := c.orders.InsertOrders(ctx, orders)
-		cancel()
-		if err == nil {
-			return refused, true
-		}
-		c.deps.Log.Warn("consumer: orders cannot be written now", "orders", len(orders), "error", err)
-		// A store that is down when the consumers stop may stay down: the orders are safer in the queue.
-		if !c.pause(c.receiving, wait) {
-			return nil, false
-		}
-	}
-}
-
-func (c *Consumers) newBackoff() *backoff {
-	return &backoff{min: ms(c.cfg.PauseMinMs), max: ms(c.cfg.PauseMaxMs)}
-}
-
-// pause waits; false when ctx ended first.
-func (c *Consumers) pause(ctx context.Context, wait *backoff) bool {
-	select {
-	case <-c.deps.After(wait.wait()):
-		return true
-	case <-ctx.Done():
+		return err
+	})
+	if !written {
 		return false
 	}
+	if err := c.deps.Faults.At(c.working, sale.ConsumerWritten); err != nil {
+		return false
+	}
+	var good []sale.Order
+	for i, o := range b.orders {
+		if refused != nil && refused[i] != nil {
+			b.poison = append(b.poison, poisonOrder(o, b.attempts[i], refused[i]))
+			continue
+		}
+		good = append(good, o)
+	}
+	c.timeouts.publish(good)
+	return c.retry(b.poison)
 }

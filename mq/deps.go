@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"stockade/biz/sale"
 )
 
 // Deps is what the parts of this package share besides their Config. The zero value works.
@@ -12,6 +14,11 @@ type Deps struct {
 	Log *slog.Logger // default: discard
 	// After is time.After in production; a test hands out channels of its own.
 	After func(time.Duration) <-chan time.Time
+	// Paused tells whether an operator paused the work of a toggle: sale.ToggleRelay, sale.ToggleConsumer or
+	// sale.ToggleExpiry. Default: never. It is asked often and must not block.
+	Paused func(toggle string) bool
+	// Faults decides what happens between durable steps; default sale.NoFaults.
+	Faults sale.Faults
 	// Counters are raised by whoever gets them; give all parts of a process the same.
 	Counters *Counters
 }
@@ -22,6 +29,12 @@ func (d Deps) withDefaults() Deps {
 	}
 	if d.After == nil {
 		d.After = time.After
+	}
+	if d.Paused == nil {
+		d.Paused = func(string) bool { return false }
+	}
+	if d.Faults == nil {
+		d.Faults = sale.NoFaults{}
 	}
 	if d.Counters == nil {
 		d.Counters = new(Counters)
@@ -34,7 +47,8 @@ type Counters struct {
 	published, confirmed, returned, rejected, unknown, notSent atomic.Uint64
 	reconnects                                                 atomic.Uint64
 	overflowed, marked, swept, renewed                         atomic.Uint64
-	consumed, refused, undecodable                             atomic.Uint64
+	consumed, retried, refused, undecodable, buried            atomic.Uint64
+	timeouts, timeoutsSkipped, expired, unreadTimeouts         atomic.Uint64
 }
 
 // Snapshot is a reading of Counters.
@@ -45,14 +59,21 @@ type Snapshot struct {
 	NotSent                                           uint64 // messages that never left, because the broker was away or blocked
 	Reconnects                                        uint64 // times a connection was lost, or could not be made
 
-	Overflowed uint64 // orders that did not fit into the relay's queue
+	Overflowed uint64 // orders that the relay left to its sweepers: its queue was full, or it was paused or closed
 	Marked     uint64 // outbox rows marked SENT
 	Swept      uint64 // orders that a sweeper claimed to publish
 	Renewed    uint64 // SENT rows that became NEW again
 
 	Consumed    uint64 // orders handed to the store and acked, repetitions counted
-	Refused     uint64 // poison orders parked
-	Undecodable uint64 // envelopes parked whole
+	Retried     uint64 // poison events put into a retry tier, each time counted
+	Refused     uint64 // poison orders put into the dead queue
+	Undecodable uint64 // events and envelopes put there because they cannot be read
+	Buried      uint64 // dead letters taken out of the dead queue, repetitions counted
+
+	Timeouts        uint64 // orders whose timeout message the broker has
+	TimeoutsSkipped uint64 // orders left to the expiry sweeper
+	Expired         uint64 // order ids handed on because their timeout message came
+	UnreadTimeouts  uint64 // timeout messages dropped because they cannot be read
 }
 
 // Snapshot reads every counter. The readings are not of one instant.
@@ -71,7 +92,14 @@ func (c *Counters) Snapshot() Snapshot {
 		Renewed:     c.renewed.Load(),
 		Consumed:    c.consumed.Load(),
 		Refused:     c.refused.Load(),
+		Retried:     c.retried.Load(),
 		Undecodable: c.undecodable.Load(),
+		Buried:      c.buried.Load(),
+
+		Timeouts:        c.timeouts.Load(),
+		TimeoutsSkipped: c.timeoutsSkipped.Load(),
+		Expired:         c.expired.Load(),
+		UnreadTimeouts:  c.unreadTimeouts.Load(),
 	}
 }
 

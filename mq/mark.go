@@ -16,7 +16,7 @@ func (r *Relay) mark() {
 			group = r.gather(append(group[:0], first))
 			r.markSent(confirmed(group))
 			for _, p := range group {
-				r.release(p.done)
+				r.release(p.done, p.outcome == Confirmed)
 			}
 			clear(group)
 		case <-r.drained:
@@ -53,7 +53,10 @@ func (r *Relay) markSent(ids []sale.OrderID) {
 	for len(ids) > 0 {
 		n := min(len(ids), r.cfg.MarkBatch)
 		ctx, cancel := context.WithTimeout(r.ctx, ms(r.cfg.StoreTimeoutMs))
-		err := r.outbox.MarkSent(ctx, ids[:n])
+		err := r.deps.Faults.At(ctx, sale.RelayConfirmed)
+		if err == nil {
+			err = r.outbox.MarkSent(ctx, ids[:n])
+		}
 		cancel()
 		if err != nil {
 			r.deps.Log.Warn("relay: rows stay NEW and will be published again", "rows", n, "error", err)

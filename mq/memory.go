@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Memory is a Broker inside the process. It keeps the contract as long as the process lives, and forgets everything
@@ -13,6 +14,10 @@ type Memory struct {
 	cfg      Config
 	names    Names
 	counters *Counters
+	after    func(time.Duration) <-chan time.Time
+
+	done    chan struct{} // closed with the broker
+	movings sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
@@ -26,17 +31,24 @@ type memoryRoute struct{ exchange, key, queue string }
 const anyKey = "#"
 
 type memoryQueue struct {
-	limit int // waiting messages; one more is rejected
+	queueSpec
 	ready []Delivery
 	subs  []*memorySubscription
+
+	// Of a queue with a lifetime, whose messages never become ready here:
+	held   []heldMessage // oldest first
+	moving bool          // somebody waits for the oldest one to become due
 }
 
 // NewMemory returns an empty broker with the topology of cfg declared.
 func NewMemory(cfg Config, deps Deps) *Memory {
+	deps = deps.withDefaults()
 	m := &Memory{
 		cfg:      cfg,
 		names:    NamesFor(cfg.Prefix),
-		counters: deps.withDefaults().Counters,
+		counters: deps.Counters,
+		after:    deps.After,
+		done:     make(chan struct{}),
 		queues:   map[string]*memoryQueue{},
 	}
 	m.declare()
@@ -59,6 +71,9 @@ func (m *Memory) route(msg Message) Outcome {
 	if m.closed {
 		return NotSent
 	}
+	if msg.Delay > 0 {
+		m.bind(delaySpec(m.cfg, msg.Delay))
+	}
 	targets := m.targets(msg)
 	if len(targets) == 0 {
 		if !msg.Mandatory {
@@ -67,12 +82,21 @@ func (m *Memory) route(msg Message) Outcome {
 		m.declare() // as the other broker does: the next publishing finds its queue
 		return Returned
 	}
+	return m.deliver(msg, targets)
+}
+
+// deliver brings a message into all these queues or into none.
+func (m *Memory) deliver(msg Message, targets []*memoryQueue) Outcome {
 	for _, q := range targets {
-		if len(q.ready) >= q.limit {
+		if len(q.ready)+len(q.held) >= q.maxMessages {
 			return Rejected
 		}
 	}
 	for _, q := range targets {
+		if q.lifetime > 0 {
+			m.hold(q, msg)
+			continue
+		}
 		q.ready = append(q.ready, Delivery{Message: msg})
 		q.dispatch()
 	}
@@ -117,11 +141,15 @@ func (m *Memory) Subscribe(_ context.Context, queue string, prefetch int) (Subsc
 // Close implements Broker.
 func (m *Memory) Close() error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
+	if !m.closed {
+		m.closed = true
+		close(m.done)
+	}
 	for _, q := range m.queues {
 		q.endAll()
 	}
+	m.mu.Unlock()
+	m.movings.Wait()
 	return nil
 }
 
@@ -129,7 +157,7 @@ func (m *Memory) Close() error {
 func (m *Memory) Bind(queue, exchange, key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.bind(queue, exchange, key, m.cfg.QueueMaxMessages)
+	m.bindKey(queueSpec{name: queue, exchange: exchange, maxMessages: m.cfg.QueueMaxMessages}, key)
 }
 
 // DeleteQueue drops a queue with all that is in it and ends its subscriptions.
@@ -138,21 +166,25 @@ func (m *Memory) DeleteQueue(queue string) {
 	defer m.mu.Unlock()
 	if q := m.queues[queue]; q != nil {
 		q.endAll()
+		q.held = nil
 	}
 	delete(m.queues, queue)
 	m.routes = slices.DeleteFunc(m.routes, func(r memoryRoute) bool { return r.queue == queue })
 }
 
 func (m *Memory) declare() {
-	m.bind(m.names.Create, m.names.Orders, m.names.Create, m.cfg.QueueMaxMessages)
-	m.bind(m.names.Dead, m.names.Dead, anyKey, m.cfg.DeadMaxMessages)
+	for _, q := range queueSpecs(m.cfg) {
+		m.bind(q)
+	}
 }
 
-func (m *Memory) bind(queue, exchange, key string, limit int) {
-	if m.queues[queue] == nil {
-		m.queues[queue] = &memoryQueue{limit: limit}
+func (m *Memory) bind(q queueSpec) { m.bindKey(q, q.name) }
+
+func (m *Memory) bindKey(q queueSpec, key string) {
+	if m.queues[q.name] == nil {
+		m.queues[q.name] = &memoryQueue{queueSpec: q}
 	}
-	if route := (memoryRoute{exchange, key, queue}); !slices.Contains(m.routes, route) {
+	if route := (memoryRoute{q.exchange, key, q.name}); !slices.Contains(m.routes, route) {
 		m.routes = append(m.routes, route)
 	}
 }

@@ -27,7 +27,8 @@ type Outbox interface {
 // Relay brings accepted orders from the outbox to the broker: at once those that it is offered, by its sweepers those
 // that it was not, or whose publishing failed.
 //
-// While the broker is away nothing piles up: what is offered is dropped, its row stays NEW, and the sweepers wait.
+// While the broker is away, or sale.ToggleRelay pauses the relay, nothing piles up: what is offered is dropped, its row
+// stays NEW, and the sweepers wait. As soon as that is over a sweeper looks for such rows.
 type Relay struct {
 	cfg    Config
 	deps   Deps
@@ -36,6 +37,7 @@ type Relay struct {
 	outbox Outbox
 
 	ring    *ring
+	missed  missed
 	window  chan struct{} // a slot for each envelope between packing and its mark
 	settled chan packed   // as long as the window, so that a broker's callback never waits
 
@@ -54,7 +56,7 @@ type Relay struct {
 type packed struct {
 	ids     []sale.OrderID
 	outcome Outcome
-	done    func() // called when the envelope has been dealt with; may be nil
+	done    func(confirmed bool) // called when the envelope has been dealt with; may be nil
 }
 
 // NewRelay returns a relay that queues offers but does nothing until Start.
@@ -82,6 +84,7 @@ func (r *Relay) Start() {
 		r.packing.Go(r.pack)
 		r.marking.Go(r.mark)
 		r.sweeps.Go(r.sweepNew)
+		r.sweeps.Go(r.sweepMissed)
 		r.sweeps.Go(r.sweepSent)
 		r.sweeps.Go(r.sweepNotices)
 	})
@@ -97,6 +100,7 @@ func (r *Relay) Offer(orders []sale.Order) {
 	default:
 	}
 	if left := r.ring.put(orders); left > 0 {
+		r.missed.note()
 		r.deps.Counters.overflowed.Add(uint64(left))
 	}
 }
@@ -141,23 +145,34 @@ func (r *Relay) pack() {
 				if len(orders) == 0 {
 					return
 				}
-				r.publish(orders, nil)
+				r.publishOffered(orders)
 			}
 			return
 		}
 		if orders := r.ring.take(MaxEnvelopeOrders); len(orders) > 0 {
-			r.publish(orders, nil)
+			r.publishOffered(orders)
 		}
 	}
 }
 
+func (r *Relay) publishOffered(orders []sale.Order) {
+	if r.paused() {
+		r.missed.note()
+		r.deps.Counters.overflowed.Add(uint64(len(orders)))
+		return
+	}
+	r.publish(orders, nil)
+}
+
+func (r *Relay) paused() bool { return r.deps.Paused(sale.ToggleRelay) }
+
 // publish sends one envelope as soon as the window has room. done, if any, is called when it has been dealt with, also
-// when it was never sent.
-func (r *Relay) publish(orders []sale.Order, done func()) {
+// when it was never sent, and told whether the broker has it.
+func (r *Relay) publish(orders []sale.Order, done func(confirmed bool)) {
 	select {
 	case r.window <- struct{}{}:
 	case <-r.ctx.Done():
-		call(done)
+		call(done, false)
 		return
 	}
 	orders = r.sendable(orders)
@@ -166,7 +181,12 @@ func (r *Relay) publish(orders []sale.Order, done func()) {
 		if len(orders) > 0 {
 			r.deps.Log.Error("relay: cannot pack an envelope", "error", err)
 		}
-		r.release(done)
+		r.release(done, false)
+		return
+	}
+	if err := r.deps.Faults.At(r.ctx, sale.RelayPacked); err != nil {
+		r.missed.note()
+		r.release(done, false)
 		return
 	}
 	ids := make([]sale.OrderID, len(orders))
@@ -180,7 +200,12 @@ func (r *Relay) publish(orders []sale.Order, done func()) {
 		ContentType: EnvelopeType,
 		Body:        body,
 		Mandatory:   true,
-	}, func(o Outcome) { r.settled <- packed{ids, o, done} })
+	}, func(o Outcome) {
+		if o == NotSent || o == Unknown { // a full queue is full for longer: the other sweeper comes back to it
+			r.missed.note()
+		}
+		r.settled <- packed{ids, o, done}
+	})
 }
 
 // sendable leaves out orders that no consumer could write. Their rows stay NEW, so that each sweep logs them again.
@@ -196,13 +221,13 @@ func (r *Relay) sendable(orders []sale.Order) []sale.Order {
 	return good
 }
 
-func (r *Relay) release(done func()) {
+func (r *Relay) release(done func(confirmed bool), confirmed bool) {
 	<-r.window
-	call(done)
+	call(done, confirmed)
 }
 
-func call(f func()) {
-	if f != nil {
-		f()
+func call(done func(confirmed bool), confirmed bool) {
+	if done != nil {
+		done(confirmed)
 	}
 }

@@ -49,6 +49,13 @@ func (r *ring) take(limit int) []sale.Order {
 	return out
 }
 
+// behind tells whether the ring is more than half full.
+func (r *ring) behind() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count > len(r.slots)/2
+}
+
 // signal leaves a token in ready while orders wait, so that a taker who took only some of them comes again.
 func (r *ring) signal() {
 	if r.count > 0 {

@@ -28,6 +28,7 @@ type session struct {
 	returned map[string]int     // by message id, until their confirms come
 	blocked  bool
 	declared time.Time
+	delays   map[time.Duration]bool // delay queues that are there
 }
 
 // session opens a channel, publishes until something goes wrong, and gives every message its outcome.
@@ -65,6 +66,7 @@ func (p *publisher) openSession() (*session, error) {
 		closed:   ln.NotifyClose(make(chan *amqp.Error, 1)),
 		pending:  map[uint64]request{},
 		returned: map[string]int{},
+		delays:   map[time.Duration]bool{},
 	}
 	err = ln.within(func() error {
 		if err := s.declare(); err != nil {
@@ -81,6 +83,7 @@ func (p *publisher) openSession() (*session, error) {
 
 func (s *session) declare() error {
 	s.declared = time.Now()
+	clear(s.delays) // one of them may be what is gone
 	return declare(s.line.Channel, s.p.cfg, serverMajor(s.line.conn))
 }
 
@@ -111,8 +114,23 @@ func (s *session) serve() error {
 	}
 }
 
+// declareDelay makes the delay queue of a message, once a session.
+func (s *session) declareDelay(delay time.Duration) error {
+	if delay == 0 || s.delays[delay] {
+		return nil
+	}
+	s.delays[delay] = true
+	return s.line.within(func() error {
+		return declareQueue(s.line.Channel, delaySpec(s.p.cfg, delay), s.p.cfg.QueueType, serverMajor(s.line.conn))
+	})
+}
+
 func (s *session) send(r request) error {
 	m := r.msg
+	if err := s.declareDelay(m.Delay); err != nil {
+		s.p.finish(r, NotSent)
+		return err
+	}
 	s.p.deps.Counters.published.Add(1)
 	dc, err := s.line.PublishWithDeferredConfirm(m.Exchange, m.Key, m.Mandatory, false, amqp.Publishing{
 		Headers:      headersTo(m.Headers),

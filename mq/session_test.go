@@ -95,10 +95,10 @@ func TestServerMajor(t *testing.T) {
 			t.Errorf("%v: %d", version, got)
 		}
 	}
-	if _, limited := queueArgs(QueueQuorum, 1, 3)["x-delivery-limit"]; limited {
+	if _, limited := queueArgs(queueSpec{}, QueueQuorum, 3)["x-delivery-limit"]; limited {
 		t.Error("version 3 refuses a negative limit")
 	}
-	if queueArgs(QueueQuorum, 1, 4)["x-delivery-limit"] != int64(-1) {
+	if queueArgs(queueSpec{}, QueueQuorum, 4)["x-delivery-limit"] != int64(-1) {
 		t.Error("version 4 limits redeliveries unless told not to")
 	}
 }

@@ -16,7 +16,7 @@ const (
 // sweepEvery calls sweep again and again until the relay closes; at once, while sweep says that there is more. The
 // waits are jittered, so that nodes that started together do not sweep together.
 func (r *Relay) sweepEvery(name string, age time.Duration, sweep func(context.Context) (more bool, err error)) {
-	period := min(max(age/sweepsPerAge, minSweepPeriod), maxSweepPeriod)
+	period := sweepPeriod(age)
 	for {
 		select {
 		case <-r.closing:
@@ -32,6 +32,10 @@ func (r *Relay) sweepEvery(name string, age time.Duration, sweep func(context.Co
 			}
 		}
 	}
+}
+
+func sweepPeriod(age time.Duration) time.Duration {
+	return min(max(age/sweepsPerAge, minSweepPeriod), maxSweepPeriod)
 }
 
 func (r *Relay) isClosing() bool {

@@ -3,6 +3,7 @@ package mq
 import (
 	"context"
 	"slices"
+	"time"
 
 	"stockade/biz/sale"
 )
@@ -11,35 +12,46 @@ import (
 // died.
 func (r *Relay) sweepNew() {
 	age := ms(r.cfg.OutboxSweepAfterMs)
-	r.sweepEvery("new", age, func(ctx context.Context) (bool, error) {
-		if !r.broker.Ready() {
-			return false, nil // a claim would only put the rows off
-		}
-		claim, cancel := r.storeContext(ctx)
-		orders, err := r.outbox.ClaimNew(claim, age, r.cfg.SweepBatch)
-		cancel()
-		if err != nil {
-			return false, err
-		}
-		r.deps.Counters.swept.Add(uint64(len(orders)))
-		r.publishAndWait(ctx, orders) // one claim at a time: what is in flight stays bounded
-		return len(orders) > 0, nil   // a store may give out less than SweepBatch though there is more
-	})
+	r.sweepEvery("new", age, func(ctx context.Context) (bool, error) { return r.sweepOlder(ctx, age) })
 }
 
-// publishAndWait returns when each envelope has been dealt with, or ctx ended.
-func (r *Relay) publishAndWait(ctx context.Context, orders []sale.Order) {
-	dealtWith := make(chan struct{}, len(orders))
+// sweepOlder claims NEW rows of some age once and publishes them. It says that there is more as long as the broker takes
+// what it is given: a store may give out less than SweepBatch though there is more.
+func (r *Relay) sweepOlder(ctx context.Context, age time.Duration) (more bool, err error) {
+	if r.paused() || !r.broker.Ready() {
+		return false, nil // a claim would only put the rows off
+	}
+	claim, cancel := r.storeContext(ctx)
+	orders, err := r.outbox.ClaimNew(claim, age, r.cfg.SweepBatch)
+	cancel()
+	if err != nil || len(orders) == 0 {
+		return false, err
+	}
+	r.deps.Counters.swept.Add(uint64(len(orders)))
+	if err := r.deps.Faults.At(ctx, sale.SweepClaimed); err != nil {
+		r.missed.note()
+		return false, err
+	}
+	return r.publishAndWait(ctx, orders) > 0, nil // one claim at a time: what is in flight stays bounded
+}
+
+// publishAndWait returns when each envelope has been dealt with, or ctx ended, and counts those that the broker has.
+func (r *Relay) publishAndWait(ctx context.Context, orders []sale.Order) (confirmed int) {
+	dealtWith := make(chan bool, len(orders))
 	envelopes := 0
 	for chunk := range slices.Chunk(orders, MaxEnvelopeOrders) {
-		r.publish(chunk, func() { dealtWith <- struct{}{} })
+		r.publish(chunk, func(confirmed bool) { dealtWith <- confirmed })
 		envelopes++
 	}
 	for range envelopes {
 		select {
-		case <-dealtWith:
+		case ok := <-dealtWith:
+			if ok {
+				confirmed++
+			}
 		case <-ctx.Done():
-			return
+			return confirmed
 		}
 	}
+	return confirmed
 }

@@ -8,15 +8,21 @@ import (
 	"stockade/biz/sale"
 )
 
-// NoticeType is the content type of a notice: an object with the field orders.
+// NoticeType is the content type of a notice: an object with the field orders and, when the notice is about a payment,
+// payment_id.
 const NoticeType = "application/vnd.stockade.notice+json; version=1"
+
+type noticeBody struct {
+	Orders  []sale.Order `json:"orders"`
+	Payment string       `json:"payment_id,omitempty"`
+}
 
 // sweepNotices publishes notices, one message each, and deletes those that the broker has. Nobody need listen: a notice
 // that no queue takes counts as delivered.
 func (r *Relay) sweepNotices() {
 	age := ms(r.cfg.NoticeSweepAfterMs)
 	r.sweepEvery("notices", age, func(ctx context.Context) (bool, error) {
-		if !r.broker.Ready() {
+		if r.paused() || !r.broker.Ready() {
 			return false, nil
 		}
 		claim, cancel := r.storeContext(ctx)
@@ -30,6 +36,9 @@ func (r *Relay) sweepNotices() {
 			return false, err
 		}
 		if len(delivered) > 0 {
+			if err := r.deps.Faults.At(ctx, sale.NoticePublished); err != nil {
+				return false, err
+			}
 			forget, cancel := r.storeContext(ctx)
 			defer cancel()
 			if err := r.outbox.DeleteNotices(forget, delivered); err != nil {
@@ -44,7 +53,7 @@ func (r *Relay) sweepNotices() {
 func (r *Relay) publishNotices(ctx context.Context, notices []sale.Notice) ([]int64, error) {
 	msgs := make([]Message, len(notices))
 	for i, n := range notices {
-		body, err := strictJSON.Marshal(envelope{n.Orders})
+		body, err := strictJSON.Marshal(noticeBody{n.Orders, n.Payment})
 		if err != nil {
 			return nil, fmt.Errorf("encode notice %d: %w", n.Seq, err)
 		}

@@ -20,6 +20,8 @@ const patience = 30 * time.Second
 // Lab is an empty broker for one test, with its own names.
 type Lab struct {
 	Config mq.Config
+	// Windows are payment windows of the test besides sale.DefaultWindow, for the lab to remove their delay queues.
+	Windows []time.Duration
 	// Open returns a client; the lab closes it with the test.
 	Open func(t testing.TB, deps mq.Deps) mq.Broker
 	// DeleteQueue drops a queue with what is in it.
@@ -37,6 +39,7 @@ func Config() mq.Config {
 	cfg.OutboxSweepAfterMs = 200
 	cfg.OutboxRecheckAfterMs = 3_600_000
 	cfg.NoticeSweepAfterMs = 50
+	cfg.Retry1Ms, cfg.Retry2Ms, cfg.Retry3Ms = 20, 40, 60
 	cfg.PauseMinMs, cfg.PauseMaxMs = 5, 100
 	cfg.ReconnectMinMs, cfg.ReconnectMaxMs = 10, 500
 	return cfg

@@ -10,6 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"stockade/biz/sale"
 	"stockade/mq"
 )
 
@@ -28,8 +29,7 @@ func NewRabbitLab(queueType string) NewLab {
 		if err := cfg.Validate(); err != nil {
 			t.Fatalf("%s: %v", URLVariable, err)
 		}
-		t.Cleanup(func() { removeTopology(t, cfg) })
-		return &Lab{
+		lab := &Lab{
 			Config: cfg,
 			Open: func(t testing.TB, deps mq.Deps) mq.Broker {
 				broker := mq.NewRabbit(cfg, deps)
@@ -51,6 +51,8 @@ func NewRabbitLab(queueType string) NewLab {
 				})
 			},
 		}
+		t.Cleanup(func() { removeTopology(t, lab) })
+		return lab
 	}
 }
 
@@ -71,15 +73,19 @@ func Admin(t testing.TB, do func(ch *amqp.Channel) error) {
 	}
 }
 
-func removeTopology(t testing.TB, cfg mq.Config) {
+func removeTopology(t testing.TB, lab *Lab) {
 	Admin(t, func(ch *amqp.Channel) error {
-		n := mq.NamesFor(cfg.Prefix)
-		for _, queue := range []string{n.Create, n.Dead} {
+		n := mq.NamesFor(lab.Config.Prefix)
+		queues := n.Queues()
+		for _, window := range append(lab.Windows, sale.DefaultWindow) {
+			queues = append(queues, n.Delay(window))
+		}
+		for _, queue := range queues {
 			if _, err := ch.QueueDelete(queue, false, false, false); err != nil {
 				return err
 			}
 		}
-		for _, exchange := range []string{n.Orders, n.Dead, n.Events} {
+		for _, exchange := range n.Exchanges() {
 			if err := ch.ExchangeDelete(exchange, false, false); err != nil {
 				return err
 			}
