@@ -7,14 +7,14 @@ import (
 	"stockade/biz/sale"
 )
 
-// run is one call of admit or settle on one share, for some of a flight's calls.
+// run is one call of admit, settle or credit on one share, for some rows of what was asked.
 type run struct {
 	script *script
 	keys   *keys
 	epoch  int64 // of admit
 	args   []any
 	packed payload
-	rows   []int    // for each packed row the place of its call in the group
+	rows   []int    // for each packed row the place of what asked for it
 	buyers []string // of admit's rows, each once
 	reply  []int64
 	err    error
@@ -164,7 +164,8 @@ func (f *flight) readAdmit(r *run) error {
 		a := sale.Admission{Verdict: sale.Verdict(reply[0]), Epoch: epoch, Left: reply[1], Changes: reply[2]}
 		reply = reply[3:]
 		a.Doubtful, a.Decided = a.Verdict&doubtfulBit != 0, a.Verdict&decidedBit != 0
-		a.Verdict &^= doubtfulBit | decidedBit
+		a.Acknowledged = a.Verdict&acknowledgedBit != 0
+		a.Verdict &^= doubtfulBit | decidedBit | acknowledgedBit
 		switch a.Verdict {
 		case sale.Admitted:
 			a.Token = sale.Token{Epoch: epoch, Change: a.Changes}
@@ -185,6 +186,7 @@ func (f *flight) readAdmit(r *run) error {
 
 // Marks on a verdict in admit's reply.
 const (
-	doubtfulBit = 16 // refused, and the id is doubtful
-	decidedBit  = 32 // known, and decided
+	doubtfulBit     = 16 // refused, and the id is doubtful
+	decidedBit      = 32 // known, and decided
+	acknowledgedBit = 64 // known, undecided and acknowledged
 )

@@ -42,7 +42,7 @@ func Open(ctx context.Context, cfg Config, options ...Option) (*Gate, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	g := &Gate{cfg: cfg, client: cfg.client(), keys: newKeyring(cfg.Prefix)}
+	g := &Gate{cfg: cfg, client: cfg.client(), keys: newKeyring(cfg.Prefix, maxCachedSKUs)}
 	g.lanes = newLanes(cfg, g.client)
 	for _, o := range options {
 		o(g)
@@ -73,7 +73,8 @@ func (g *Gate) Ping(ctx context.Context) error {
 // Waiting is the number of calls in the queues of all lanes.
 func (g *Gate) Waiting() int { return g.lanes.waiting() }
 
-// Admit asks one share. See service.Gate for what its errors mean.
+// Admit asks one share. See service.Gate for what its errors mean. A request to acknowledge marks its take, and also an
+// undecided take of the same id that has no mark yet; the mark stays until the take is decided.
 func (g *Gate) Admit(ctx context.Context, req sale.AdmitRequest) (sale.Admission, error) {
 	if err := checkAdmit(req); err != nil {
 		return sale.Admission{}, err
@@ -126,31 +127,4 @@ func (g *Gate) SettleLater(s ...sale.Settlement) {
 	for _, one := range s {
 		g.later.offer(one)
 	}
-}
-
-// Credit gives closed orders' units and counts back, each once, and tells for each whether its share has it now: one of
-// another epoch, sealed or gone has not.
-func (g *Gate) Credit(ctx context.Context, credits []sale.Credit) (applied []bool, err error) {
-	applied = make([]bool, len(credits))
-	for i, c := range credits {
-		if applied[i], err = g.creditOne(ctx, c); err != nil {
-			return applied, err
-		}
-	}
-	return applied, nil
-}
-
-func (g *Gate) creditOne(ctx context.Context, c sale.Credit) (applied bool, err error) {
-	k, err := g.keys.of(c.SKU, c.Share)
-	if err != nil {
-		return false, err
-	}
-	if err := errors.Join(checkTake(c.Buyer, c.Quantity), checkEpoch(c.Epoch)); err != nil {
-		return false, err
-	}
-	reply, err := g.runInts(ctx, creditScript, k, c.Epoch, c.Order[:], c.Quantity, c.Buyer)
-	if err != nil {
-		return false, fmt.Errorf("shard: credit: %w", err)
-	}
-	return len(reply) > 0 && reply[0] == replyDone, nil
 }

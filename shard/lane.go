@@ -45,10 +45,13 @@ type call = batch.Call[query, sale.Admission]
 // replies of the other are read and the next one gathers: with one, Redis waited for us a third of the time.
 const FlushesInFlight = 2
 
+// nodeFunc finds the client of the master that serves a share now.
+type nodeFunc func(ctx context.Context, k *keys) (*redis.Client, error)
+
 // lane carries all calls to one master. While flushes are on their way, the next one gathers.
 type lane struct {
 	calls   *batch.Batcher[query, sale.Admission]
-	node    func(ctx context.Context, k *keys) (*redis.Client, error)
+	node    nodeFunc
 	client  redis.UniversalClient // follows redirections
 	breaker Breaker
 	timeout time.Duration
@@ -79,14 +82,20 @@ func (l *lane) flush(group []*call) {
 	runtime.Gosched()
 }
 
-// send runs the scripts of the flight and returns the first error. What Redis refused without running it is sent again,
-// and nothing else.
+// send is send for the runs of a flight.
 func (l *lane) send(ctx context.Context, f *flight) error {
-	runs := f.runs()
-	node, err := l.node(ctx, runs[0].keys)
+	return send(ctx, l.node, l.client, f.runs())
+}
+
+// send runs scripts that are all for one master with one pipeline, and returns the first error; each run has its own.
+// What Redis refused without running it is sent again, and nothing else.
+func send(ctx context.Context, nodeOf nodeFunc, client redis.UniversalClient, runs []*run) error {
+	node, err := nodeOf(ctx, runs[0].keys)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", sale.ErrNotSent, err)
-		f.fail(err)
+		for _, r := range runs {
+			r.err = err
+		}
 		return err
 	}
 	pipeline(ctx, node, runs, false)
@@ -103,7 +112,7 @@ func (l *lane) send(ctx context.Context, f *flight) error {
 	for _, r := range runs {
 		if isMoved(r.err) {
 			r.packed.written = false
-			r.reply, r.err = runInts(ctx, l.client, r.script, r.keys.args[:], r.args)
+			r.reply, r.err = runInts(ctx, client, r.script, r.keys.args[:], r.args)
 		}
 		if r.err != nil {
 			r.err = r.explain()

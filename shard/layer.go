@@ -146,6 +146,16 @@ func (g *Gate) Open(ctx context.Context, sku string, share sale.Share, epoch, le
 	return g.layerStep(ctx, openScript, k, epoch, left)
 }
 
+// Drop deletes the keys of a share sealed at epoch, with whatever is undecided there. A share without keys is dropped
+// already. It fails with sale.ErrConflict when the share is open or has another epoch.
+func (g *Gate) Drop(ctx context.Context, sku string, share sale.Share, epoch int64) error {
+	k, err := g.layerKeys(sku, share, epoch)
+	if err != nil {
+		return err
+	}
+	return g.layerStep(ctx, dropScript, k, epoch)
+}
+
 func (g *Gate) layerKeys(sku string, share sale.Share, epoch int64) (*keys, error) {
 	if err := checkEpoch(epoch); err != nil {
 		return nil, err

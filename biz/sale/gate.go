@@ -81,6 +81,9 @@ type Figures struct {
 	Pending int64 // units admitted and not decided
 	Initial int64 // units laid out by the last reshare
 	Changes int64
+	// Short is how many units less than none are left: takes that were given back and turn out to be promised had been
+	// sold again meanwhile. What comes back fills it first, and a reshare ends it.
+	Short int64
 }
 
 // Winners are the buyers with units in a share, as hashes, read at a change number: every buyer who held units at

@@ -25,7 +25,7 @@ end
 if redis.call('ZCARD', KEYS[4]) > 0 then
   return {CONFLICT}
 end
-redis.call('HDEL', KEYS[1], 'blank', 'before')
+redis.call('HDEL', KEYS[1], 'blank', 'before', 'short')
 redis.call('HSET', KEYS[1], 'sealed', 0, 'left', ARGV[2], 'initial', ARGV[2], 'pending', 0,
   'changes', tonumber(stock[3]) + 1)
 return {DONE}

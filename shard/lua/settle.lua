@@ -1,5 +1,6 @@
 -- settle: tells a share how takes ended. Every take is told by its own token, so it may come late, twice, or to a share
--- that was laid out anew: what does not fit is no work.
+-- that was laid out anew: what does not fit changes no take. An id that the journal holds without an undecided take
+-- leaves the journal.
 --
 -- KEYS     stock, buyer, order, journal of the share
 -- ARGV[1]  1 to 128 settlements, packed one behind the other:
@@ -38,24 +39,21 @@ load(ids)
 local made = 0
 for i = 1, n do
   local id, entry = ids[i], entries[ids[i]]
-  if entry and entry.token == tokens[i] then
-    if entry.state == 'p' then
+  if is_undecided(entry) then
+    if entry.token == tokens[i] then
       if not kept[i] then
         give_back(entry)
       end
       become(id, entry, kept[i] and 'k' or 'd')
       made = made + 1
-    elseif entry.state == 'd' and kept[i] then
-      -- Given back too early. What is no longer there to take is left to the reshare.
-      if left >= entry.quantity then
-        left = left - entry.quantity
-      end
-      changes = changes + 1
-      counts[entry.buyer].units = counts[entry.buyer].units + entry.quantity
-      dirty_buyers[entry.buyer] = true
-      become(id, entry, 'k')
-      made = made + 1
     end
+  elseif entry and entry.state == 'd' and kept[i] and entry.token == tokens[i] then
+    take_again(entry)
+    become(id, entry, 'k')
+    forget(id)
+    made = made + 1
+  else
+    forget(id) -- nothing undecided has this id: whoever found it in the journal must not find it for ever
   end
 end
 save()

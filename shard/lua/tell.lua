@@ -21,7 +21,7 @@ if n < 1 or n > MAX_BATCH or n ~= math.floor(n) then
   return redis.error_reply('ERR tell: malformed batch')
 end
 
-local ids, stray = {}, {}
+local ids = {}
 for i = 1, n do
   ids[i] = sub(batch, (i - 1) * ROW + 1, i * ROW - 1)
 end
@@ -30,18 +30,15 @@ local made = 0
 for i = 1, n do
   local id, keep = ids[i], byte(batch, i * ROW) == 1
   local entry = entries[id]
-  if entry and entry.state == 'p' then
+  if is_undecided(entry) then
     if not keep then
       give_back(entry)
     end
     become(id, entry, keep and 'k' or 'd')
     made = made + 1
-  elseif not dirty_ids[id] then
-    stray[#stray + 1] = id -- in the journal without being undecided: it would keep the share from opening
+  else
+    forget(id) -- it would keep the share from opening
   end
-end
-if #stray > 0 then
-  redis.call('ZREM', KEYS[4], unpack(stray))
 end
 save()
 return {DONE, made}

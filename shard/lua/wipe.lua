@@ -15,5 +15,6 @@ if stock[1] ~= ARGV[1] or stock[2] ~= '1' then
   return {CONFLICT}
 end
 redis.call('UNLINK', KEYS[2], KEYS[3], KEYS[4])
+redis.call('HDEL', KEYS[1], 'short')
 redis.call('HSET', KEYS[1], 'left', 0, 'pending', 0, 'initial', 0, 'blank', 1)
 return {DONE}

@@ -147,6 +147,7 @@ func testNoScript(t *testing.T, b *bench) {
 		func() error { return b.gate.Fill(ctx, b.sku, 0, 2, []sale.Holding{{Buyer: "ann", Quantity: 1}}) },
 		func() error { return b.gate.Open(ctx, b.sku, 0, 2, 1) },
 		func() error { _, err := b.gate.Overdue(ctx, b.sku, 0, 0, 1); return err },
+		func() error { return b.gate.Drop(ctx, b.sku, 1, 2) },
 		func() error {
 			_, err := b.gate.Credit(ctx, []sale.Credit{{SKU: b.sku, Epoch: 2, Buyer: "ann", Quantity: 1}})
 			return err

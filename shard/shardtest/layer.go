@@ -34,59 +34,6 @@ func (b *bench) conflict(err error) {
 	}
 }
 
-func testCredit(t *testing.T, b *bench) {
-	b.lay(0, 1, 10)
-	kept, open, doubtful := b.request("ann"), b.request("bob"), b.request("cid")
-	ka := b.admit(kept, sale.Admitted)
-	b.admit(open, sale.Admitted)
-	da := b.admit(doubtful, sale.Admitted)
-	b.settle(settled(kept, ka, true), settled(doubtful, da, false))
-	unknown := b.request("dan")
-	credit := func(r sale.AdmitRequest, epoch int64, want bool) {
-		t.Helper()
-		applied, err := b.gate.Credit(t.Context(), []sale.Credit{{
-			SKU: r.SKU, Share: r.Share, Epoch: epoch, Order: r.Order, Buyer: r.Buyer, Quantity: r.Quantity,
-		}})
-		if err != nil || applied[0] != want {
-			t.Fatalf("credit of %s's order: applied %v, %v", r.Buyer, applied, err)
-		}
-	}
-	credit(kept, 2, false)
-	credit(kept, 0x7fff, false)
-	b.expect(0, 8, 1)
-	for _, step := range []struct {
-		order         sale.AdmitRequest
-		left, pending int64
-	}{
-		{kept, 9, 1},
-		{open, 10, 0},     // closed before its settlement came
-		{doubtful, 10, 0}, // its unit was back already
-		{unknown, 11, 0},
-	} {
-		for range 2 {
-			credit(step.order, 1, true)
-			b.expect(0, step.left, step.pending)
-		}
-		if a := b.admit(step.order, sale.Known); a.Quantity != 1 {
-			t.Fatalf("closed order %+v", a)
-		}
-	}
-	b.settle(settled(kept, ka, true), settled(kept, ka, false))
-	b.expect(0, 11, 0)
-	two := b.request("ann") // her count came back too
-	two.Quantity = 2
-	b.admit(two, sale.Admitted)
-
-	b.seal(0, 2, 10)
-	credit(kept, 2, false)
-	gone := kept
-	gone.Share = 1
-	credit(gone, 1, false)
-	if n := b.raw.Exists(t.Context(), b.key(1, "stock"), b.key(1, "order")).Val(); n != 0 {
-		t.Fatalf("a credit made %d keys", n)
-	}
-}
-
 // testSeal is the light reshare.
 func testSeal(t *testing.T, b *bench) {
 	const takes = 25

@@ -13,11 +13,13 @@ import (
 
 // modelOrder is what the model knows of an order in the share.
 type modelOrder struct {
-	state    byte // p undecided, k kept, d doubtful, c closed
+	state    byte // p undecided, a undecided and acknowledged, k kept, d doubtful, c closed
 	quantity int64
 	token    sale.Token
 	buyer    string
 }
+
+func (o *modelOrder) undecided() bool { return o != nil && (o.state == 'p' || o.state == 'a') }
 
 // model is one share as plain sums over its orders. It counts nothing on the side, unlike the scripts.
 type model struct {
@@ -29,14 +31,15 @@ type model struct {
 	epoch   int64
 	whole   bool // laid out since it was made or wiped
 	before  int64
-	left    int64
+	balance int64 // what is left, or below 0 what is missing
 	initial int64
 	kept    int64 // units that left the share for good since it was opened, minus those that came back
-	short   int64 // units that were kept and could not be taken any more
+	laid    int64 // units that were sold before it was opened
 	changes int64
 	orders  map[sale.OrderID]*modelOrder
-	takes   []sale.Settlement // every take there ever was, for late settlements
-	ever    map[string]bool   // buyers with a field
+	takes   []sale.Settlement     // every take there ever was, for late settlements
+	ever    map[string]bool       // buyers with a field
+	strays  map[sale.OrderID]bool // in the journal without being undecided
 }
 
 // testModel walks a share through random histories on two gates and compares it with the model after every step. Steps
@@ -48,7 +51,8 @@ func testModel(t *testing.T, b *bench) {
 		history++
 		b.sku = fmt.Sprintf("m%d", history)
 		defer b.dropKeys()
-		m := &model{bench: b, t: rt, gates: gates, orders: map[sale.OrderID]*modelOrder{}, ever: map[string]bool{}}
+		m := &model{bench: b, t: rt, gates: gates, orders: map[sale.OrderID]*modelOrder{}}
+		m.ever, m.strays = map[string]bool{}, map[sale.OrderID]bool{}
 		for range rapid.IntRange(5, 40).Draw(rt, "steps") {
 			m.step()
 			m.check()
@@ -57,10 +61,11 @@ func testModel(t *testing.T, b *bench) {
 }
 
 func (m *model) step() {
-	steps := []func(g *shard.Gate) func(){m.seal, m.tell, m.wipe, m.fill, m.open, m.open, m.credit}
+	steps := []func(g *shard.Gate) func(){m.seal, m.tell, m.wipe, m.fill, m.open, m.open, m.open, m.credit, m.drop, m.stray}
 	if m.there && !m.sealed {
 		steps = []func(g *shard.Gate) func(){
 			m.admit, m.admit, m.admit, m.admit, m.admit, m.settle, m.settle, m.settle, m.credit, m.seal,
+			m.held, m.drop, m.stray,
 		}
 	}
 	g := m.gates[rapid.IntRange(0, 1).Draw(m.t, "gate")]
@@ -89,10 +94,10 @@ func (m *model) pickEpoch() int64 {
 // units are those of a buyer that count for the limit, and those of them that are undecided.
 func (m *model) units(buyer string) (all, undecided int64) {
 	for _, o := range m.orders {
-		if o.buyer == buyer && o.state == 'p' {
+		if o.buyer == buyer && o.undecided() {
 			undecided += o.quantity
 		}
-		if o.buyer == buyer && (o.state == 'p' || o.state == 'k') {
+		if o.buyer == buyer && (o.undecided() || o.state == 'k') {
 			all += o.quantity
 		}
 	}
@@ -101,18 +106,21 @@ func (m *model) units(buyer string) (all, undecided int64) {
 
 func (m *model) pending() (n int64) {
 	for _, o := range m.orders {
-		if o.state == 'p' {
+		if o.undecided() {
 			n += o.quantity
 		}
 	}
 	return n
 }
 
+func (m *model) left() int64 { return max(0, m.balance) }
+
 func (m *model) admit(g *shard.Gate) func() {
 	id := m.pickID()
 	r := sale.AdmitRequest{
 		SKU: m.sku, Epoch: m.pickEpoch(), Order: id, Buyer: buyerOf(id),
 		Quantity: rapid.Int64Range(1, 3).Draw(m.t, "quantity"), Limit: rapid.Int64Range(1, 5).Draw(m.t, "limit"),
+		Acknowledge: rapid.Bool().Draw(m.t, "acknowledge"),
 	}
 	want := m.predict(r)
 	got, err := g.Admit(m.bench.Context(), r)
@@ -120,20 +128,26 @@ func (m *model) admit(g *shard.Gate) func() {
 		m.t.Fatal(err)
 	}
 	if want.Verdict == sale.Admitted {
-		m.left -= r.Quantity
+		m.balance -= r.Quantity
 		m.changes++
-		want.Left, want.Changes = m.left, m.changes
+		want.Left, want.Changes = m.balance, m.changes
 		want.Token = sale.Token{Epoch: m.epoch, Change: m.changes}
 		m.orders[id] = &modelOrder{'p', r.Quantity, want.Token, r.Buyer}
+		delete(m.strays, id)
 		m.ever[r.Buyer] = true
 		m.takes = append(m.takes, settled(r, want, false))
+	}
+	if o := m.orders[id]; r.Acknowledge && r.Epoch == m.epoch && o != nil && o.state == 'p' {
+		o.state = 'a' // admitted now, or known
 	}
 	if got != want {
 		m.t.Fatalf("%+v: %+v, want %+v", r, got, want)
 	}
 	return func() {
-		if got.Verdict == sale.Admitted {
-			if again, err := g.Admit(m.bench.Context(), r); err != nil || again.Verdict != sale.Known || again.Token != got.Token {
+		if got.Verdict == sale.Admitted || got.Verdict == sale.Known {
+			again, err := g.Admit(m.bench.Context(), r)
+			marked := got.Acknowledged || (got.Verdict == sale.Admitted && r.Acknowledge)
+			if err != nil || again.Verdict != sale.Known || again.Token != got.Token || again.Acknowledged != marked {
 				m.t.Fatalf("admitted again: %+v, %v", again, err)
 			}
 		}
@@ -141,19 +155,20 @@ func (m *model) admit(g *shard.Gate) func() {
 }
 
 func (m *model) predict(r sale.AdmitRequest) sale.Admission {
-	a := sale.Admission{Epoch: m.epoch, Left: m.left, Changes: m.changes}
+	a := sale.Admission{Epoch: m.epoch, Left: m.left(), Changes: m.changes}
 	all, undecided := m.units(r.Buyer)
 	o := m.orders[r.Order]
 	switch {
 	case r.Epoch != m.epoch:
 		a.Verdict = sale.Stale
 	case o != nil && o.state != 'd':
-		a.Verdict, a.Token, a.Quantity, a.Decided = sale.Known, o.token, o.quantity, o.state != 'p'
+		a.Verdict, a.Token, a.Quantity, a.Decided = sale.Known, o.token, o.quantity, !o.undecided()
+		a.Acknowledged = o.state == 'a' || (o.state == 'p' && r.Acknowledge)
 	case all-undecided+r.Quantity > r.Limit:
 		a.Verdict, a.Doubtful = sale.AtLimit, o != nil
 	case all+r.Quantity > r.Limit:
 		a.Verdict, a.Doubtful = sale.NearLimit, o != nil
-	case m.left < r.Quantity:
+	case m.left() < r.Quantity:
 		a.Verdict, a.Doubtful = sale.Empty, o != nil
 	default:
 		a.Verdict = sale.Admitted
@@ -173,22 +188,22 @@ func (m *model) settle(g *shard.Gate) func() {
 		}
 	}
 	do()
-	if o := m.orders[s.Order]; o != nil && o.token == s.Token {
+	o := m.orders[s.Order]
+	if !o.undecided() {
+		delete(m.strays, s.Order)
+	}
+	if o != nil && o.token == s.Token {
 		switch {
-		case o.state == 'p' && s.Kept:
+		case o.undecided() && s.Kept:
 			o.state = 'k'
 			m.kept += o.quantity
-		case o.state == 'p':
+		case o.undecided():
 			m.giveBack(o, 'd')
 		case o.state == 'd' && s.Kept:
 			o.state = 'k'
 			m.kept += o.quantity
+			m.balance -= o.quantity
 			m.changes++
-			if m.left >= o.quantity {
-				m.left -= o.quantity
-			} else {
-				m.short += o.quantity
-			}
 		}
 	}
 	return do
@@ -196,45 +211,15 @@ func (m *model) settle(g *shard.Gate) func() {
 
 func (m *model) giveBack(o *modelOrder, state byte) {
 	o.state = state
-	m.left += o.quantity
+	m.balance += o.quantity
 	m.changes++
-}
-
-func (m *model) credit(g *shard.Gate) func() {
-	id := m.pickID()
-	c := sale.Credit{SKU: m.sku, Epoch: m.pickEpoch(), Order: id, Buyer: buyerOf(id), Quantity: 2}
-	do := func() {
-		applied, err := g.Credit(m.bench.Context(), []sale.Credit{c})
-		if want := m.there && !m.sealed && c.Epoch == m.epoch; err != nil || applied[0] != want {
-			m.t.Fatalf("%+v applied %v, want %t: %v", c, applied, want, err)
-		}
-	}
-	do()
-	if !m.there || m.sealed || c.Epoch != m.epoch {
-		return do
-	}
-	switch o := m.orders[id]; {
-	case o == nil:
-		m.orders[id] = &modelOrder{'c', c.Quantity, sale.Token{}, c.Buyer}
-		m.left += c.Quantity
-		m.kept -= c.Quantity
-		m.changes++
-	case o.state == 'p':
-		m.giveBack(o, 'c')
-	case o.state == 'k':
-		m.kept -= o.quantity
-		m.giveBack(o, 'c')
-	case o.state == 'd':
-		o.state = 'c'
-	}
-	return do
 }
 
 func (m *model) seal(g *shard.Gate) func() {
 	epoch := m.pickEpoch()
 	limit := rapid.IntRange(1, 5).Draw(m.t, "limit")
 	s, err := g.Seal(m.bench.Context(), m.sku, 0, epoch, limit)
-	if epoch < m.epoch || (epoch == m.epoch && m.there && !m.sealed) {
+	if m.there && (epoch < m.epoch || (epoch == m.epoch && !m.sealed)) {
 		m.conflict(err)
 		return func() {}
 	}
@@ -249,9 +234,9 @@ func (m *model) seal(g *shard.Gate) func() {
 	if m.whole {
 		want.Epoch = m.before
 	}
-	open := 0
+	open := len(m.strays)
 	for _, o := range m.orders {
-		if o.state == 'p' {
+		if o.undecided() {
 			open++
 		}
 	}
@@ -259,10 +244,7 @@ func (m *model) seal(g *shard.Gate) func() {
 		m.t.Fatalf("sealed %+v with %d undecided, want %+v", s, open, want)
 	}
 	for _, take := range s.Pending {
-		o := m.orders[take.Order]
-		if o == nil || o.state != 'p' || o.quantity != take.Quantity || o.token != take.Token || o.buyer != take.Buyer {
-			m.t.Fatalf("undecided %+v, want %+v", take, o)
-		}
+		m.expectTake(take)
 	}
 	return func() {
 		if _, err := g.Seal(m.bench.Context(), m.sku, 0, epoch, limit); err != nil {
@@ -298,25 +280,32 @@ func (m *model) tell(g *shard.Gate) func() {
 	do := func() error { return g.Tell(m.bench.Context(), m.sku, 0, epoch, kept, dropped) }
 	if m.layer(epoch, do) {
 		for _, take := range kept {
-			if o := m.orders[take.Order]; o.state == 'p' {
+			if o := m.orders[take.Order]; o.undecided() {
 				o.state = 'k'
 				m.kept += o.quantity
 			}
+			delete(m.strays, take.Order)
 		}
 		for _, take := range dropped {
-			if o := m.orders[take.Order]; o.state == 'p' {
+			if o := m.orders[take.Order]; o.undecided() {
 				m.giveBack(o, 'd')
 			}
+			delete(m.strays, take.Order)
 		}
 	}
 	return func() { m.layer(epoch, do) }
 }
 
-// ids are the known ones in a fixed order, so that a seed gives one history.
+// ids are the known ones and the strays in a fixed order, so that a seed gives one history.
 func (m *model) ids() []sale.OrderID {
 	var ids []sale.OrderID
 	for id := range m.orders {
 		ids = append(ids, id)
+	}
+	for id := range m.strays {
+		if m.orders[id] == nil {
+			ids = append(ids, id)
+		}
 	}
 	slices.SortFunc(ids, func(a, b sale.OrderID) int { return int(a[15]) - int(b[15]) })
 	return ids
@@ -326,9 +315,7 @@ func (m *model) wipe(g *shard.Gate) func() {
 	epoch := m.pickEpoch()
 	do := func() error { return g.Wipe(m.bench.Context(), m.sku, 0, epoch) }
 	if m.layer(epoch, do) {
-		clear(m.orders)
-		clear(m.ever)
-		m.left, m.initial, m.kept, m.short, m.whole = 0, 0, 0, 0, false
+		m.forget()
 	}
 	return func() { m.layer(epoch, do) }
 }
@@ -354,7 +341,7 @@ func (m *model) fill(g *shard.Gate) func() {
 				state = 'c'
 			} else {
 				m.kept += row.Quantity
-				m.short += row.Quantity // sold before this share was laid out: not of its units
+				m.laid += row.Quantity
 			}
 			m.orders[row.Order] = &modelOrder{state, row.Quantity, row.Token, row.Buyer}
 			m.ever[row.Buyer] = true
@@ -366,13 +353,13 @@ func (m *model) fill(g *shard.Gate) func() {
 func (m *model) open(g *shard.Gate) func() {
 	epoch, left := m.pickEpoch(), rapid.Int64Range(0, 8).Draw(m.t, "left")
 	do := func() error { return g.Open(m.bench.Context(), m.sku, 0, epoch, left) }
-	if m.there && m.sealed && epoch == m.epoch && m.pending() > 0 {
+	if m.there && m.sealed && epoch == m.epoch && m.pending()+int64(len(m.strays)) > 0 {
 		m.conflict(do())
 		return func() { m.conflict(do()) }
 	}
 	if m.layer(epoch, do) {
 		m.sealed, m.whole = false, true
-		m.left, m.initial, m.kept, m.short = left, left, 0, 0
+		m.balance, m.initial, m.kept, m.laid = left, left, 0, 0
 		m.changes++
 		return func() { m.must(do()) } // open already: nothing to do
 	}

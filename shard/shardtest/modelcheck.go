@@ -15,16 +15,18 @@ func (m *model) check() {
 	want := sale.Figures{Share: 0, Gone: true}
 	if m.there {
 		want = sale.Figures{
-			Sealed: m.sealed, Epoch: m.epoch, Left: m.left, Pending: m.pending(), Initial: m.initial, Changes: m.changes,
+			Sealed: m.sealed, Epoch: m.epoch, Left: m.left(), Pending: m.pending(), Initial: m.initial, Changes: m.changes,
+			Short: m.left() - m.balance,
 		}
 	}
 	if f != want {
 		m.t.Fatalf("figures %+v, want %+v", f, want)
 	}
-	if f.Initial+m.short != f.Left+f.Pending+m.kept {
-		m.t.Fatalf("not conserved: initial %d + short %d, left %d + pending %d + kept %d",
-			f.Initial, m.short, f.Left, f.Pending, m.kept)
+	if f.Initial+m.laid != f.Left-f.Short+f.Pending+m.kept {
+		m.t.Fatalf("not conserved: initial %d + laid %d, left %d - short %d + pending %d + kept %d",
+			f.Initial, m.laid, f.Left, f.Short, f.Pending, m.kept)
 	}
+	m.checkJournal()
 	counts, err := m.raw.HGetAll(m.bench.Context(), m.key(0, "buyer")).Result()
 	if err != nil {
 		m.t.Fatal(err)
@@ -48,5 +50,25 @@ func (m *model) check() {
 		if !slices.Contains(w[0].Hashes, xxhash.Sum64String(buyer)) {
 			m.t.Fatalf("%q held units and is not among the winners", buyer)
 		}
+	}
+}
+
+// checkJournal expects what is undecided to be in the journal, and strays besides.
+func (m *model) checkJournal() {
+	takes, err := m.gates[0].Overdue(m.bench.Context(), m.sku, 0, 0, 1000)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	want := len(m.strays)
+	for _, o := range m.orders {
+		if o.undecided() {
+			want++
+		}
+	}
+	if len(takes) != want {
+		m.t.Fatalf("%d takes in the journal, want %d", len(takes), want)
+	}
+	for _, take := range takes {
+		m.expectTake(take)
 	}
 }
