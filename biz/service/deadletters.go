@@ -4,12 +4,19 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"stockade/biz/sale"
 )
 
 // deadActor is who deals with dead letters when no operator does.
 const deadActor = "dead letter"
+
+// Bounds of the tries to compensate the order of one dead letter before it is left to an operator.
+const (
+	compensateTries = 5
+	compensateEvery = 500 * time.Millisecond
+)
 
 // Burier keeps messages that could not be turned into orders, and deals with them: by itself where the configuration
 // says so, else on an operator's word.
@@ -41,9 +48,14 @@ func (b *Burier) Bury(ctx context.Context, d sale.DeadLetter) error {
 	if b.cfg.DeadLetters != DeadLettersAuto || d.Order == nil {
 		return nil
 	}
-	done, err := b.settler.Compensate(ctx, *d.Order, deadActor)
+	done, err := b.compensate(ctx, *d.Order)
 	if err != nil {
-		return err
+		if _, unread := b.store.DeadLetter(ctx, seq); unread != nil || ctx.Err() != nil {
+			return err
+		}
+		// The database answers: it is this order that cannot be closed, and others wait behind it.
+		b.log.ErrorContext(ctx, "dead letter left to an operator", "seq", seq, "order", d.Order, "error", err)
+		return nil
 	}
 	if done.Outcome == sale.NoOrder { // nobody was promised anything: an operator has to look
 		return nil
@@ -56,6 +68,23 @@ func (b *Burier) Bury(ctx context.Context, d sale.DeadLetter) error {
 		return nil
 	}
 	return err
+}
+
+// compensate tries a few times: a lock that is held for a moment is no reason to bother an operator.
+func (b *Burier) compensate(ctx context.Context, id sale.OrderID) (done sale.Settled, err error) {
+	for try := range compensateTries {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return done, ctx.Err()
+			case <-time.After(compensateEvery):
+			}
+		}
+		if done, err = b.settler.Compensate(ctx, id, deadActor); err == nil {
+			return done, nil
+		}
+	}
+	return done, err
 }
 
 // handledAs is what a dead letter becomes when its order was to be compensated.

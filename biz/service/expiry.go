@@ -49,14 +49,16 @@ func (e *Expirer) Run(ctx context.Context) {
 	}
 }
 
-// Expire closes the orders that a timeout message names, at the bounded rate. While expiry is paused it does nothing:
-// the sweeper finds them later. An error says that some may still be open.
+// Expire closes the orders that a timeout message names, at the bounded rate. What it cannot close, or may not while
+// expiry is paused, is left to the sweeper: the only error is that of an ended ctx.
 func (e *Expirer) Expire(ctx context.Context, ids []sale.OrderID) error {
 	if e.paused() {
 		return nil
 	}
-	_, err := e.close(ctx, ids)
-	return err
+	if _, err := e.close(ctx, ids); err != nil {
+		e.log.WarnContext(ctx, "orders not closed, left to the sweeper", "error", err)
+	}
+	return ctx.Err()
 }
 
 // Round closes what is due, page by page, until nothing is. Orders that would not close are stepped over, so that they

@@ -36,11 +36,13 @@ type node struct {
 	consumers *mq.Consumers
 	catalogue *cache.Catalogue
 	flags     *cache.Flags
+	toggles   *service.Toggles
 	writer    *service.Writer
 	watcher   *service.Watcher
 	journal   *service.JournalSweeper
 	restorer  *service.Restorer
 	skus      *service.SKUs
+	settling  *settlement
 	health    *health
 	listeners *router.Listeners
 	servers   *router.Servers
@@ -78,13 +80,16 @@ func newNode(
 	}
 	router.UseLogger(log)
 	shard.LogTo(log)
-	if n.db, err = store.Open(ctx, cfg.Store, store.Options{Node: name, Now: time.Now}); err != nil {
+	if n.db, err = store.Open(ctx, cfg.Store, store.Options{Node: name, Now: time.Now, Faults: faults}); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	if n.gate, err = shard.Open(ctx, cfg.Shard); err != nil {
 		return nil, fmt.Errorf("shard: %w", err)
 	}
-	deps := mq.Deps{Log: log, Counters: &mq.Counters{}}
+	deps := mq.Deps{
+		Log: log, Counters: &mq.Counters{}, Faults: faults,
+		Paused: func(toggle string) bool { return n.toggles.Paused(toggle) },
+	}
 	if n.broker, err = mq.Open(cfg.MQ, deps); err != nil {
 		return nil, fmt.Errorf("mq: %w", err)
 	}
@@ -96,10 +101,10 @@ func newNode(
 	}
 	n.relay = mq.NewRelay(cfg.MQ, deps, n.broker, n.db)
 	n.consumers = mq.NewConsumers(cfg.MQ, deps, n.broker, n.db)
-	return n, n.buildUseCases()
+	return n, n.buildUseCases(deps)
 }
 
-func (n *node) buildUseCases() (err error) {
+func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	cfg := n.cfg
 	if n.catalogue, err = cache.NewCatalogue(cfg.Cache, n.db.Listing, time.Now); err != nil {
 		return fmt.Errorf("cache: %w", err)
@@ -115,22 +120,31 @@ func (n *node) buildUseCases() (err error) {
 	if err != nil {
 		return fmt.Errorf("limiter: %w", err)
 	}
-	n.writer = service.NewWriter(cfg.Service, n.db, n.gate, n.relay)
-	n.watcher = service.NewWatcher(cfg.Service, n.gate, n.flags, n.catalogue, n.log)
-	n.journal = service.NewJournalSweeper(cfg.Service, n.db, n.gate, n.watcher, n.log)
+	n.toggles = service.NewToggles(service.ToggleParts{
+		Store: n.db, Hints: n.gate, File: cfg.Toggles.File, Now: time.Now, Log: n.log,
+	})
+	n.writer = service.NewWriter(cfg.Service, service.WriterParts{Promiser: n.db, Gate: n.gate, Relay: n.relay, Faults: n.faults})
+	n.watcher = service.NewWatcher(cfg.Service, service.WatcherParts{
+		Gate: n.gate, Ledgers: n.db, Flags: n.flags, Catalogue: n.catalogue, Log: n.log,
+	})
+	n.journal = service.NewJournalSweeper(cfg.Service, service.JournalParts{
+		Ledgers: n.db, Promiser: n.db, Gate: n.gate, Watcher: n.watcher, Faults: n.faults, Log: n.log,
+	})
 	resharer := service.NewResharer(cfg.Service, n.db, n.gate, n.gate, n.log)
 	n.restorer = service.NewRestorer(n.db, n.gate, n.gate, resharer, n.log)
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: n.db, Gate: n.gate, Resharer: resharer, Catalogue: n.catalogue, Flags: n.flags, Hints: n.gate,
 		Books: n.db, Now: time.Now,
 	})
+	n.settling = newSettlement(n, deps)
 	n.health = newHealth(n.db.Ping, n.gate.Ping)
 	sales := service.NewSales(cfg.Service, service.SalesParts{
 		Catalogue: n.catalogue, Flags: n.flags, Gate: n.gate, Writer: n.writer, Orders: n.db, Recent: recent,
-		Watcher: n.watcher, Now: time.Now, Log: n.log,
+		Watcher: n.watcher, Toggles: n.toggles, Faults: n.faults, Now: time.Now, Log: n.log,
 	})
 	n.servers = router.New(n.listeners, router.Parts{
 		Sales: sales, Orders: sales, Stock: sales,
+		Settlements: n.settling.settler, DeadLetters: n.settling.burier,
 		SKUs: n.skus, Health: n.health, Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
 	})
 	return nil
@@ -143,7 +157,9 @@ func (n *node) start() <-chan error {
 	n.endLoops = cancel
 	n.relay.Start()
 	n.consumers.Start()
-	for _, loop := range []func(context.Context){n.watcher.Run, n.journal.Run, n.health.Run, n.listen, n.restore} {
+	n.settling.start()
+	loops := []func(context.Context){n.watcher.Run, n.journal.Run, n.health.Run, n.listen, n.restore}
+	for _, loop := range append(loops, n.settling.loops()...) {
 		n.background.Go(func() { loop(ctx) })
 	}
 	served := make(chan error, 1)
@@ -182,6 +198,7 @@ func (n *node) restore(ctx context.Context) {
 func (n *node) stop(ctx context.Context) error {
 	n.health.stopping()
 	err := n.servers.Shutdown(ctx)
+	n.settling.stop()
 	n.writer.Close()
 	n.relay.Close()
 	n.consumers.Close()
