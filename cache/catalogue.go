@@ -31,6 +31,9 @@ type Loader func(ctx context.Context, sku string) (sale.Listing, error)
 // Every read has a number, and so has every Forget and Refresh, from one counter. A remembered listing is good only if
 // its read has a higher number than the last Forget of its SKU: so a read that was under way, and saw the old state,
 // cannot bring it back, whatever becomes of it in ristretto.
+//
+// When a read fails, the listing that was read last is answered for StaleListingMs from its read on: a sale goes on while
+// the loader's server is away. Then each SKU is still read anew all the time, and nobody waits for that.
 type Catalogue struct {
 	cfg     Config
 	load    Loader
@@ -47,10 +50,20 @@ type Catalogue struct {
 // entry is the outcome of one read.
 type entry struct {
 	sku     string
-	listing sale.Listing
+	listing sale.Listing // with an error: the last one that was read, if stale
 	err     error
 	number  uint64
-	until   int64 // by the stopwatch
+	since   int64 // when the read of the listing began, by the stopwatch
+	until   int64 // how long the entry is good
+	stale   bool  // the read failed; listing is what an earlier one said
+}
+
+// answer is the entry as Listing tells it.
+func (e *entry) answer() (sale.Listing, error) {
+	if e.stale {
+		return e.listing, nil
+	}
+	return e.listing, e.err
 }
 
 // NewCatalogue returns an empty catalogue. now is its clock. Close it, after its callers are gone. The error is the one
@@ -85,18 +98,29 @@ func NewCatalogue(cfg Config, load Loader, now func() time.Time) (*Catalogue, er
 func (c *Catalogue) Listing(ctx context.Context, sku string) (sale.Listing, error) {
 	hash := maphash.String(c.seed, sku)
 	if e := c.recall(sku, hash); e != nil {
-		return e.listing, e.err
+		return e.answer()
 	}
-	return c.read(ctx, sku, hash)
+	e, err := c.read(ctx, sku, hash)
+	if err != nil {
+		return sale.Listing{}, err
+	}
+	return e.answer()
 }
 
 // Refresh forgets the SKU, then reads it: its answer comes from a read that began after the call. Callers at the same
-// time share one read, and a SKU that is refreshed all the time is read once after the other, never twice at once. Errors
-// are those of Listing.
+// time share one read, and a SKU that is refreshed all the time is read once after the other, never twice at once. When
+// that read fails, its error is the answer, whatever is remembered. Errors are those of Listing.
 func (c *Catalogue) Refresh(ctx context.Context, sku string) (sale.Listing, error) {
 	hash := maphash.String(c.seed, sku)
 	c.raise(c.stripe(hash))
-	return c.read(ctx, sku, hash)
+	e, err := c.read(ctx, sku, hash)
+	switch {
+	case err != nil:
+		return sale.Listing{}, err
+	case e.err != nil:
+		return sale.Listing{}, e.err
+	}
+	return e.listing, nil
 }
 
 // Forget drops one listing, or all with an empty id. No later answer comes from a read that began before.
@@ -129,13 +153,24 @@ func (c *Catalogue) Close() {
 // recall returns what is remembered and still good, or nil.
 func (c *Catalogue) recall(sku string, hash uint64) *entry {
 	floor, now := c.floorOf(hash), c.clock.elapsed()
-	if e, ok := c.known.Get(sku); ok && e.good(floor, now) {
-		return e
+	if e, ok := c.known.Get(sku); ok {
+		if e.good(floor, now) {
+			return e
+		}
+		if e.stale && e.number > floor && c.usable(e, now) {
+			_, _ = c.reads.join(sku, floor) // when it succeeds, its listing is remembered
+			return e
+		}
 	}
 	if e := c.place(hash).Load(); e != nil && e.sku == sku && e.good(floor, now) {
 		return e
 	}
 	return nil
+}
+
+// usable tells whether the listing of an entry may still stand in for one that cannot be read.
+func (c *Catalogue) usable(e *entry, now int64) bool {
+	return now-e.since < int64(ms(c.cfg.StaleListingMs))
 }
 
 func (e *entry) good(floor uint64, now int64) bool { return e.number > floor && now < e.until }
@@ -149,33 +184,43 @@ func (c *Catalogue) place(hash uint64) *atomic.Pointer[entry] {
 }
 
 // read waits for a read that began after the SKU was last forgotten.
-func (c *Catalogue) read(ctx context.Context, sku string, hash uint64) (sale.Listing, error) {
+func (c *Catalogue) read(ctx context.Context, sku string, hash uint64) (*entry, error) {
 	r, err := c.reads.join(sku, c.floorOf(hash))
 	if err != nil {
-		return sale.Listing{}, err
+		return nil, err
 	}
 	select {
 	case <-r.done:
-		return r.entry.listing, r.entry.err
+		return r.entry, nil
 	case <-ctx.Done():
-		return sale.Listing{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
-// fetch asks the loader and remembers what it said, except for trouble.
+// fetch asks the loader and remembers what it said. After trouble it remembers the listing that was read last.
 func (c *Catalogue) fetch(ctx context.Context, sku string, number uint64) *entry {
 	ctx, cancel := context.WithTimeout(ctx, ms(c.cfg.LoadTimeoutMs))
 	defer cancel()
-	e := &entry{sku: sku, number: number, until: c.clock.elapsed()}
+	began := c.clock.elapsed()
+	e := &entry{sku: sku, number: number, since: began, until: began}
 	e.listing, e.err = c.load(ctx, sku)
+	ttl := int64(ms(c.cfg.ListingTTLMs))
 	switch {
 	case e.err == nil:
-		ttl := int64(ms(c.cfg.ListingTTLMs))
 		e.until += ttl - rand.Int64N(ttl/jitterParts)
 		c.known.Set(sku, e, 1)
 	case errors.Is(e.err, sale.ErrNotFound):
 		e.until += int64(ms(c.cfg.NotFoundTTLMs))
 		c.place(maphash.String(c.seed, sku)).Store(e)
+		if _, ok := c.known.Get(sku); ok {
+			c.known.Del(sku)
+		}
+	default:
+		now := c.clock.elapsed()
+		if last, ok := c.known.Get(sku); ok && c.usable(last, now) {
+			e.listing, e.since, e.stale, e.until = last.listing, last.since, true, now+ttl
+			c.known.Set(sku, e, 1)
+		}
 	}
 	return e
 }

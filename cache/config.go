@@ -12,6 +12,9 @@ type Config struct {
 	// ListingTTLMs is how old a listing answered from memory may be, counted from the start of its read. Each listing
 	// lives for 80 to 100 % of it, so that those read together are not read again together.
 	ListingTTLMs int `yaml:"listingTtlMs"`
+	// StaleListingMs is how old a listing may be that is answered because it cannot be read anew: how long a sale goes on
+	// under durability journal while MySQL is away.
+	StaleListingMs int `yaml:"staleListingMs"`
 	// NotFoundTTLMs is how long an unknown SKU is remembered as unknown. A hint ends it earlier.
 	NotFoundTTLMs int `yaml:"notFoundTtlMs"`
 	// LoadTimeoutMs bounds one read of a listing. A caller may have to wait for two: the one that was under way when it
@@ -42,6 +45,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		ListingTTLMs:   1000,
+		StaleListingMs: 600_000,
 		NotFoundTTLMs:  1000,
 		LoadTimeoutMs:  500,
 		MaxLoads:       256,
@@ -61,6 +65,7 @@ func (c Config) Validate() error {
 		value, lo, hi int
 	}{
 		{"listingTtlMs", c.ListingTTLMs, 10, 60_000},
+		{"staleListingMs", c.StaleListingMs, 1, 86_400_000},
 		{"notFoundTtlMs", c.NotFoundTTLMs, 10, 60_000},
 		{"loadTimeoutMs", c.LoadTimeoutMs, 10, 60_000},
 		{"maxLoads", c.MaxLoads, 1, 100_000},

@@ -22,6 +22,9 @@ import (
 type Config struct {
 	// NodeName names this process in logs and in the outbox; empty means the host's name.
 	NodeName string `yaml:"nodeName"`
+	// StopTimeoutMs bounds a stop in all, from SIGTERM to the end of the process. What has not ended by then is logged, and
+	// left to the other nodes.
+	StopTimeoutMs int `yaml:"stopTimeoutMs"`
 	// Log is about the log on standard error.
 	Log Log `yaml:"log"`
 	// Router is about HTTP.
@@ -36,8 +39,17 @@ type Config struct {
 	Cache cache.Config `yaml:"cache"`
 	// Limiter is about rates.
 	Limiter limiter.Config `yaml:"limiter"`
+	// Toggles is about an operator's switches.
+	Toggles Toggles `yaml:"toggles"`
 	// Service is about purchases, reshares and repairs.
 	Service service.Config `yaml:"service"`
+}
+
+// Toggles says where this node's own switches are.
+type Toggles struct {
+	// File is the path of a YAML file whose toggles win on this node over those stored for all nodes; it is looked at once
+	// a second and need not be there. Empty: none. `toggle: value` for all SKUs, `skus: {demo: {toggle: value}}` for one.
+	File string `yaml:"file"`
 }
 
 // Log says what is logged, and how.
@@ -59,6 +71,8 @@ var (
 // Default is the configuration of the embedded mode: what every package recommends.
 func Default() Config {
 	c := Config{
+		StopTimeoutMs: 15_000,
+
 		Log:     Log{Level: "info", Format: "text"},
 		Router:  router.DefaultConfig(),
 		Store:   store.DefaultConfig(),
@@ -78,6 +92,9 @@ func (c Config) Validate() error {
 	if len(c.NodeName) > maxNodeName || strings.ContainsFunc(c.NodeName, unprintable) {
 		return sale.BadInput("nodeName", "must be at most 128 bytes of printable ASCII")
 	}
+	if c.StopTimeoutMs < 1000 || c.StopTimeoutMs > 600_000 {
+		return sale.BadInput("stopTimeoutMs", "must be a whole number from 1000 to 600000")
+	}
 	if c.Service.PeekEveryMs >= c.Cache.FlagLifetimeMs {
 		return fmt.Errorf("service.peekEveryMs: %d must be below cache.flagLifetimeMs (%d), or sold-out flags lapse between two looks",
 			c.Service.PeekEveryMs, c.Cache.FlagLifetimeMs)
@@ -92,6 +109,14 @@ func (l Log) Validate() error {
 		return sale.BadInput("level", "must be one of "+strings.Join(logLevels, ", "))
 	case !slices.Contains(logFormats, l.Format):
 		return sale.BadInput("format", "must be one of "+strings.Join(logFormats, ", "))
+	}
+	return nil
+}
+
+// Validate returns a *sale.InputError for a path that no file can have.
+func (t Toggles) Validate() error {
+	if strings.ContainsRune(t.File, 0) {
+		return sale.BadInput("file", "must be a path")
 	}
 	return nil
 }

@@ -86,7 +86,12 @@ func TestEveryNumberHasBounds(t *testing.T) {
 		}
 		const impossible = "-4611686018427387904"
 		file := filepath.Join(t.TempDir(), "c.yaml")
-		if err := os.WriteFile(file, []byte("# a comment\n"+section(e.Key)+":\n  "+last(e.Key)+": "+impossible+"\n"), 0o600); err != nil {
+		head := section(e.Key) + ":"
+		if head == ":" {
+			head = "# a key of no section"
+		}
+		indent := strings.Repeat(" ", 2*strings.Count(e.Key, "."))
+		if err := os.WriteFile(file, []byte("# a comment\n"+head+"\n"+indent+last(e.Key)+": "+impossible+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for where, src := range map[string]conf.Sources{

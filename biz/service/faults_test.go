@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -35,7 +36,7 @@ type faults struct {
 	kind  faultKind
 	fired bool
 	dead  bool
-	late  sync.WaitGroup // steps that follow the buyer's answer
+	busy  func() bool // steps that follow the buyer's answer are under way
 }
 
 // plan resets the node's process for the next operation.
@@ -62,9 +63,19 @@ func (f *faults) step() (happens, heard bool) {
 	return f.kind == lostReply || f.kind == crashAfter, false
 }
 
+// At makes a point between two steps one more step.
+func (f *faults) At(context.Context, sale.Point) error {
+	if _, heard := f.step(); !heard {
+		return errInjected
+	}
+	return nil
+}
+
 // outcome waits for the steps behind the answer and tells what became of the plan.
 func (f *faults) outcome() (fired, dead bool) {
-	f.late.Wait()
+	for f.busy() {
+		runtime.Gosched()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fired, f.dead
@@ -112,7 +123,6 @@ func (g faultyGate) Settle(ctx context.Context, s ...sale.Settlement) error {
 
 // SettleLater settles at once, so that a history has one order of events.
 func (g faultyGate) SettleLater(s ...sale.Settlement) {
-	defer g.f.late.Done()
 	_ = plainly(g.f, func() error { return g.realGate.Settle(context.Background(), s...) })
 }
 
@@ -150,19 +160,12 @@ type realStore interface {
 	service.Bookkeeper
 }
 
-// Promise counts the settlement that the writer makes after the answer, so that faults.outcome can wait for it.
 func (s faultyStore) Promise(ctx context.Context, takes []sale.Take) []sale.Decision {
 	decisions, err := through(s.f, func() ([]sale.Decision, error) { return s.realStore.Promise(ctx, takes), nil })
 	if err != nil {
 		decisions = make([]sale.Decision, len(takes))
 		for i := range decisions {
 			decisions[i] = sale.Decision{Outcome: sale.Undecided, Err: err}
-		}
-	}
-	for _, d := range decisions {
-		if d.Outcome == sale.Promised || d.Outcome == sale.Found {
-			s.f.late.Add(1)
-			break
 		}
 	}
 	return decisions

@@ -48,7 +48,7 @@ func TestRolledBackTakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writer := service.NewWriter(l.config, rollsBack{}, gate, noRelay{})
+		writer := service.NewWriter(l.config, service.WriterParts{Promiser: rollsBack{}, Gate: gate, Relay: noRelay{}})
 		defer writer.Close()
 		sales := service.NewSales(l.config, service.SalesParts{
 			Catalogue: n.catalogue, Flags: flags, Gate: gate, Writer: writer, Orders: l.db, Recent: recent,

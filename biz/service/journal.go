@@ -2,7 +2,10 @@ package service
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"stockade/biz/sale"
@@ -16,20 +19,39 @@ const (
 	journalOther = 50          // other SKUs swept in one round, in turn
 )
 
-// JournalSweeper settles takes whose node died, or whose answer got lost, before the promise was known.
+// JournalSweeper settles takes whose node died, or whose answer got lost, before the promise was known, and carries
+// acknowledged ones, whose buyers were told ACCEPTED, into MySQL.
 type JournalSweeper struct {
-	cfg     Config
-	ledgers Ledgers
-	gate    Gate
-	watcher *Watcher
-	log     *slog.Logger
-	after   string // last SKU of the turn through all SKUs
+	cfg   Config
+	parts JournalParts
+	after string // last SKU of the turn through all SKUs
+
+	compensated atomic.Uint64
+}
+
+// JournalParts are what a JournalSweeper is made of.
+type JournalParts struct {
+	Ledgers  Ledgers
+	Promiser Promiser
+	Gate     Gate
+	Watcher  *Watcher
+	Faults   sale.Faults // nil: none
+	// Short hears of a SKU whose ledger has too few units for what its shares admitted. nil: nobody does.
+	Short func(sku string)
+	Log   *slog.Logger
 }
 
 // NewJournalSweeper returns a sweeper; Run does its work.
-func NewJournalSweeper(cfg Config, ledgers Ledgers, gate Gate, watcher *Watcher, log *slog.Logger) *JournalSweeper {
-	return &JournalSweeper{cfg: cfg, ledgers: ledgers, gate: gate, watcher: watcher, log: log}
+func NewJournalSweeper(cfg Config, parts JournalParts) *JournalSweeper {
+	parts.Faults = faultsOr(parts.Faults)
+	if parts.Short == nil {
+		parts.Short = func(string) {}
+	}
+	return &JournalSweeper{cfg: cfg, parts: parts}
 }
+
+// Compensated is how many acknowledged takes this sweeper could not carry and closed, since the process began.
+func (j *JournalSweeper) Compensated() uint64 { return j.compensated.Load() }
 
 // Run sweeps until ctx ends.
 func (j *JournalSweeper) Run(ctx context.Context) {
@@ -49,15 +71,15 @@ func (j *JournalSweeper) Run(ctx context.Context) {
 // all its traffic was its own.
 func (j *JournalSweeper) round(ctx context.Context) {
 	swept := map[string]bool{}
-	for _, sku := range j.watcher.Active(journalHot) {
+	for _, sku := range j.parts.Watcher.Active(journalHot) {
 		swept[sku] = true
-		listing, err := j.ledgers.Listing(ctx, sku)
+		listing, err := j.parts.Ledgers.Listing(ctx, sku)
 		if err == nil {
 			_, err = j.Sweep(ctx, listing, ms(j.cfg.JournalAgeMs))
 		}
 		j.report(ctx, sku, err)
 	}
-	others, err := j.ledgers.Listings(ctx, j.after, journalOther)
+	others, err := j.parts.Ledgers.Listings(ctx, j.after, journalOther)
 	j.report(ctx, "", err)
 	j.after = ""
 	if len(others) == journalOther {
@@ -73,7 +95,7 @@ func (j *JournalSweeper) round(ctx context.Context) {
 
 func (j *JournalSweeper) report(ctx context.Context, sku string, err error) {
 	if err != nil && ctx.Err() == nil {
-		j.log.WarnContext(ctx, "journal not swept", "sku", sku, "error", err)
+		j.parts.Log.WarnContext(ctx, "journal not swept", "sku", sku, "error", err)
 	}
 }
 
@@ -82,7 +104,7 @@ func (j *JournalSweeper) Sweep(ctx context.Context, l sale.Listing, age time.Dur
 	if !l.State.HasStock() && l.State != sale.Closed {
 		return 0, nil
 	}
-	figures, err := j.gate.Peek(ctx, l.ID, l.Slots)
+	figures, err := j.parts.Gate.Peek(ctx, l.ID, l.Slots)
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +112,7 @@ func (j *JournalSweeper) Sweep(ctx context.Context, l sale.Listing, age time.Dur
 		if f.Gone || f.Sealed || f.Pending == 0 {
 			continue
 		}
-		n, err := j.share(ctx, l.ID, f.Share, age)
+		n, err := j.share(ctx, l, f.Share, age)
 		settled += n
 		if err != nil {
 			return settled, err
@@ -101,31 +123,111 @@ func (j *JournalSweeper) Sweep(ctx context.Context, l sale.Listing, age time.Dur
 
 // share settles the overdue takes of one share. Its steps are bounded because a share that a reshare has sealed in the
 // meantime keeps its takes until the reshare tells them: the same page would come again and again.
-func (j *JournalSweeper) share(ctx context.Context, sku string, share sale.Share, age time.Duration) (settled int, err error) {
+func (j *JournalSweeper) share(ctx context.Context, l sale.Listing, share sale.Share, age time.Duration) (settled int, err error) {
 	for range journalSteps {
-		takes, err := j.gate.Overdue(ctx, sku, share, age, journalPage)
+		takes, err := j.parts.Gate.Overdue(ctx, l.ID, share, age, journalPage)
 		if err != nil || len(takes) == 0 {
 			return settled, err
 		}
-		rows, err := j.ledgers.Decided(ctx, sku, orderIDs(takes))
-		if err != nil {
-			return settled, err
-		}
-		verdicts := make([]sale.Settlement, len(takes))
-		for i, t := range takes {
-			row, found := rows[t.Order]
-			verdicts[i] = sale.Settlement{
-				SKU: sku, Share: share, Order: t.Order, Buyer: t.Buyer, Quantity: t.Quantity, Token: t.Token,
-				Kept: found && row.Share == share && row.Token == t.Token,
+		verdicts, trouble := j.judge(ctx, l, share, takes)
+		if len(verdicts) > 0 {
+			if err := j.parts.Gate.Settle(ctx, verdicts...); err != nil {
+				return settled, err
 			}
 		}
-		if err := j.gate.Settle(ctx, verdicts...); err != nil {
-			return settled, err
-		}
-		settled += len(takes)
-		if len(takes) < journalPage {
-			break
+		settled += len(verdicts)
+		if trouble != nil || len(takes) < journalPage || len(verdicts) == 0 {
+			return settled, trouble
 		}
 	}
 	return settled, nil
+}
+
+// judge tells how takes of a share ended: those in the outbox are kept, those that were acknowledged are carried first,
+// the others are dropped. A take of which that cannot be told now is left out; err is the trouble with it.
+func (j *JournalSweeper) judge(ctx context.Context, l sale.Listing, share sale.Share, takes []sale.PendingTake) ([]sale.Settlement, error) {
+	rows, err := j.parts.Ledgers.Decided(ctx, l.ID, orderIDs(takes))
+	if err == nil {
+		err = j.parts.Faults.At(ctx, sale.JournalDecided)
+	}
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make([]sale.Settlement, 0, len(takes))
+	var carry []sale.Take
+	for _, t := range takes {
+		take := takeOf(l, share, t)
+		row, found := rows[t.Order]
+		if t.Acknowledged && !found {
+			carry = append(carry, take)
+			continue
+		}
+		verdicts = append(verdicts, settlement(take, found && row.Share == share && row.Token == t.Token))
+	}
+	if len(carry) == 0 {
+		return verdicts, nil
+	}
+	carried, trouble := j.carry(ctx, l.ID, carry)
+	if err := j.parts.Faults.At(ctx, sale.JournalCarried); err != nil {
+		return nil, err
+	}
+	return append(verdicts, carried...), trouble
+}
+
+// carry promises acknowledged takes under the live epoch. What MySQL refuses is closed there as COMPENSATED, so that its
+// buyer learns of it, and then dropped from its share.
+func (j *JournalSweeper) carry(ctx context.Context, sku string, takes []sale.Take) (settled []sale.Settlement, trouble error) {
+	promising, cancel := context.WithTimeout(ctx, ms(j.cfg.PromiseTimeoutMs))
+	defer cancel()
+	var refused []sale.Take
+	short := false
+	for i, d := range j.parts.Promiser.Promise(promising, takes) {
+		switch d.Outcome {
+		case sale.Promised, sale.Found:
+			settled = append(settled, settlement(takes[i], true))
+		case sale.FoundElse:
+			settled = append(settled, settlement(takes[i], false))
+		case sale.Short, sale.OverLimit, sale.Rejected:
+			short = short || d.Outcome == sale.Short
+			refused = append(refused, takes[i])
+		case sale.NotTaken, sale.Undecided:
+			trouble = d.Err
+		} // fenced ones are carried by the reshare, or in the next sweep
+	}
+	if short {
+		j.parts.Short(sku)
+	}
+	if len(refused) == 0 {
+		return settled, trouble
+	}
+	if err := j.closeUnpromised(ctx, sku, refused); err != nil {
+		return settled, errors.Join(trouble, err)
+	}
+	for _, take := range refused {
+		settled = append(settled, settlement(take, false))
+	}
+	return settled, trouble
+}
+
+// closeUnpromised closes accepted orders that cannot be promised. Their rows name no take of a share, so that whoever
+// finds such a row beside the take drops the take.
+func (j *JournalSweeper) closeUnpromised(ctx context.Context, sku string, refused []sale.Take) error {
+	rows := slices.Clone(refused)
+	for i := range rows {
+		rows[i].Token.Change = 0
+	}
+	if err := j.parts.Ledgers.CloseUnpromised(ctx, rows); err != nil {
+		return err
+	}
+	j.compensated.Add(uint64(len(rows)))
+	j.parts.Log.ErrorContext(ctx, "accepted orders could not be promised and are closed", "sku", sku, "orders", len(rows))
+	return nil
+}
+
+// takeOf is a take of a share as it would be promised now.
+func takeOf(l sale.Listing, share sale.Share, t sale.PendingTake) sale.Take {
+	return sale.Take{
+		Order: t.Order, SKU: l.ID, Buyer: t.Buyer, Quantity: t.Quantity, Share: share, Token: t.Token,
+		Epoch: l.Ledger.LiveEpoch, Mode: l.Ledger.Mode, Limit: l.Limit, Window: l.PaymentWindow,
+	}
 }

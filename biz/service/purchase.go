@@ -17,8 +17,9 @@ const epochPoll = 10 * time.Millisecond
 // giveBackTimeout is how long a refusal may wait for its take to be given back.
 const giveBackTimeout = 250 * time.Millisecond
 
-// throughGate takes the purchase through the gate and the promise, again when a reshare came between.
-func (s *Sales) throughGate(ctx context.Context, p *purchase) (sale.Result, error) {
+// try takes the purchase its way, through the gate and the promise or through the promise alone, again when the epoch
+// moved on meanwhile.
+func (s *Sales) try(ctx context.Context, p *purchase) (sale.Result, error) {
 	deadline := time.Now().Add(ms(s.cfg.ReshareWaitMs))
 	for range maxRounds {
 		r, again, err := s.round(ctx, p)
@@ -34,13 +35,18 @@ func (s *Sales) throughGate(ctx context.Context, p *purchase) (sale.Result, erro
 
 // round is one try under one epoch. again asks for another one: the epoch moved on and nothing was promised.
 func (s *Sales) round(ctx context.Context, p *purchase) (r sale.Result, again bool, err error) {
+	if p.listing.Ledger.Mode == sale.ModeMySQL {
+		return s.pastGate(ctx, p)
+	}
 	adm, share, err := s.admit(ctx, p)
 	if err != nil {
 		return s.gateTrouble(ctx, p, err), false, nil
 	}
 	switch adm.Verdict {
-	case sale.Admitted, sale.Known:
-		return s.decide(ctx, p, adm, share)
+	case sale.Admitted:
+		return s.admitted(ctx, p, adm, share)
+	case sale.Known:
+		return s.known(ctx, p, adm, share)
 	case sale.Stale, sale.Gone:
 		return r, true, nil
 	}
@@ -78,7 +84,7 @@ func (s *Sales) admit(ctx context.Context, p *purchase) (sale.Admission, sale.Sh
 func (s *Sales) ask(ctx context.Context, p *purchase, share sale.Share) (sale.Admission, error) {
 	adm, err := s.gate.Admit(ctx, sale.AdmitRequest{
 		SKU: p.SKU, Share: share, Epoch: p.listing.Ledger.LiveEpoch,
-		Order: p.id, Buyer: p.Buyer, Quantity: p.Quantity, Limit: p.listing.Limit,
+		Order: p.id, Buyer: p.Buyer, Quantity: p.Quantity, Limit: p.listing.Limit, Acknowledge: p.acknowledge,
 	})
 	if err == nil && adm.Verdict != sale.Stale && adm.Verdict != sale.Gone {
 		s.flags.Note(p.SKU, sale.Figures{Share: share, Epoch: adm.Epoch, Left: adm.Left, Changes: adm.Changes})
@@ -107,12 +113,26 @@ func (s *Sales) empty(ctx context.Context, p *purchase) sale.Result {
 	return s.soldOut(p)
 }
 
-// decide has an admitted purchase promised and turns the decision into the answer.
-func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, share sale.Share) (sale.Result, bool, error) {
-	if adm.Verdict == sale.Known && adm.Quantity != p.Quantity {
-		return sale.Result{}, false, sale.ErrKeyReused
+// admitted goes on with a take of this very request: under durability journal it is accepted now and promised later.
+func (s *Sales) admitted(ctx context.Context, p *purchase, adm sale.Admission, share sale.Share) (sale.Result, bool, error) {
+	if err := s.faults.At(ctx, sale.PurchaseAdmitted); err != nil {
+		return busy(sale.ReasonDependency, p.id, true), false, nil
 	}
-	if adm.Decided { // a repetition of a winner: one read, instead of a promise that all others would have to redo
+	take := p.take(share, adm.Token)
+	if !p.acknowledge {
+		return s.decide(ctx, p, take, sale.Admitted)
+	}
+	s.writer.Later(take)
+	s.recent.Add(p.id)
+	return sale.Result{Code: sale.Accepted, Order: p.queued(s.now())}, false, nil
+}
+
+// known goes on with the take of an earlier request with this key.
+func (s *Sales) known(ctx context.Context, p *purchase, adm sale.Admission, share sale.Share) (sale.Result, bool, error) {
+	switch {
+	case adm.Quantity != p.Quantity:
+		return sale.Result{}, false, sale.ErrKeyReused
+	case adm.Decided: // a repetition of a winner: one read, instead of a promise that all others would have to redo
 		order, err := s.orders.Order(ctx, p.Buyer, p.id)
 		if err == nil {
 			r, err := s.repeated(p, order)
@@ -122,15 +142,33 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 			s.trouble.warn(ctx, "order not readable", p.SKU, err)
 			return busy(sale.ReasonDependency, p.id, true), false, nil
 		}
+	case adm.Acknowledged: // its buyer was told ACCEPTED, or would have been
+		r, err := s.repeated(p, p.queued(s.now()))
+		return r, false, err
 	}
-	take := sale.Take{
-		Order: p.id, SKU: p.SKU, Buyer: p.Buyer, Quantity: p.Quantity, Share: share, Token: adm.Token,
+	return s.decide(ctx, p, p.take(share, adm.Token), sale.Known)
+}
+
+// take is what the promise needs to know of a purchase.
+func (p *purchase) take(share sale.Share, token sale.Token) sale.Take {
+	return sale.Take{
+		Order: p.id, SKU: p.SKU, Buyer: p.Buyer, Quantity: p.Quantity, Share: share, Token: token,
 		Epoch: p.listing.Ledger.LiveEpoch, Mode: p.listing.Ledger.Mode, Limit: p.listing.Limit,
 		Window: p.listing.PaymentWindow,
 	}
+}
+
+// queued is the order of an acknowledged take. Its times are this node's: the promise, which comes later, sets those
+// that count.
+func (p *purchase) queued(accepted time.Time) sale.Order {
+	return queuedOrder(sale.PendingTake{Order: p.id, Buyer: p.Buyer, Quantity: p.Quantity}, p.listing.SKU, accepted)
+}
+
+// decide has a purchase promised and turns the decision into the answer.
+func (s *Sales) decide(ctx context.Context, p *purchase, take sale.Take, verdict sale.Verdict) (sale.Result, bool, error) {
 	d, err := s.writer.Decide(ctx, take)
 	if err != nil {
-		return s.writerTrouble(ctx, p, take, adm.Verdict, err), false, nil
+		return s.writerTrouble(ctx, p, take, verdict, err), false, nil
 	}
 	switch d.Outcome {
 	case sale.Promised:
@@ -149,10 +187,10 @@ func (s *Sales) decide(ctx context.Context, p *purchase, adm sale.Admission, sha
 		s.trouble.warn(ctx, "promise undecided", p.SKU, d.Err)
 		return busy(sale.ReasonDependency, p.id, true), false, nil
 	}
-	if d.Outcome != sale.NotTaken || p.ownsTake(adm.Verdict) {
+	if d.Outcome != sale.NotTaken || p.ownsTake(verdict) {
 		s.giveBack(ctx, take)
 	} // else another promise of this take may be under way, or committed unheard: the journal sweeper looks
-	return s.refused(ctx, p, d, adm.Verdict)
+	return s.refused(ctx, p, d, verdict)
 }
 
 // refused turns a promise's refusal into the answer.
@@ -213,6 +251,9 @@ func (s *Sales) writerTrouble(ctx context.Context, p *purchase, take sale.Take, 
 // giveBack drops the take before the refusal is answered, so that who hears the refusal finds the unit back. When the
 // gate does not answer, the journal sweeper does it.
 func (s *Sales) giveBack(ctx context.Context, take sale.Take) {
+	if take.Mode == sale.ModeMySQL {
+		return // no share was asked
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
 	if err := s.gate.Settle(ctx, settlement(take, false)); err != nil {

@@ -70,7 +70,7 @@ func BenchmarkWriter(b *testing.B) {
 			}
 			defer db.Close()
 			epoch := liveSKU(b, db)
-			w := service.NewWriter(service.DefaultConfig(), db, openGate{}, noRelay{})
+			w := service.NewWriter(service.DefaultConfig(), service.WriterParts{Promiser: db, Gate: openGate{}, Relay: noRelay{}})
 			defer w.Close()
 			perSecond(b, buyers, func(n int) error {
 				d, err := w.Decide(b.Context(), sale.Take{

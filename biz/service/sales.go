@@ -22,11 +22,14 @@ type Sales struct {
 	orders    Orders
 	recent    Recent
 	watcher   *Watcher
+	toggles   *Toggles
+	faults    sale.Faults
 	now       func() time.Time
 	log       *slog.Logger
 	trouble   *trouble
 
 	running *inflight
+	bypass  *pathRate     // of path mysql
 	lookups chan struct{} // one token for each look-up that is under way
 }
 
@@ -39,6 +42,8 @@ type SalesParts struct {
 	Orders    Orders
 	Recent    Recent
 	Watcher   *Watcher
+	Toggles   *Toggles    // nil: every toggle has its default
+	Faults    sale.Faults // nil: none
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -47,8 +52,9 @@ type SalesParts struct {
 func NewSales(cfg Config, p SalesParts) *Sales {
 	return &Sales{
 		cfg: cfg, catalogue: p.Catalogue, flags: p.Flags, gate: p.Gate, writer: p.Writer, orders: p.Orders,
-		recent: p.Recent, watcher: p.Watcher, now: p.Now, log: p.Log, trouble: newTrouble(p.Log, p.Now),
-		running: newInflight(), lookups: make(chan struct{}, cfg.LookupSlots),
+		recent: p.Recent, watcher: p.Watcher, toggles: p.Toggles, faults: faultsOr(p.Faults), now: p.Now, log: p.Log,
+		trouble: newTrouble(p.Log, p.Now), running: newInflight(ms(cfg.PurchaseTimeoutMs)),
+		bypass: newPathRate(cfg.MysqlPathRate, p.Now), lookups: make(chan struct{}, cfg.LookupSlots),
 	}
 }
 
@@ -58,6 +64,8 @@ type purchase struct {
 	id      sale.OrderID
 	hash    uint64 // xxhash64 of the buyer
 	listing sale.Listing
+	// acknowledge: the answer comes after the admission, durability journal.
+	acknowledge bool
 }
 
 // buyerHash is the hash that picks a buyer's home and stands for the buyer among the winners.
@@ -86,16 +94,16 @@ func (s *Sales) Purchase(ctx context.Context, req PurchaseRequest) (sale.Result,
 			return sale.Result{}, err
 		}
 		p.id = sale.OrderID(id)
+		ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.PurchaseTimeoutMs))
+		defer cancel()
 		return s.sell(ctx, p)
 	}
 	p.id = sale.DeriveOrderID(req.SKU, req.Buyer, req.Key)
-	return s.running.do(ctx, p.id, req.Quantity, func() (sale.Result, error) { return s.sell(ctx, p) })
+	return s.running.do(ctx, p.id, req.Quantity, func(ctx context.Context) (sale.Result, error) { return s.sell(ctx, p) })
 }
 
-// sell refuses from memory what is hopeless and sends the rest to the gate.
+// sell refuses from memory what is hopeless and tries the rest.
 func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.PurchaseTimeoutMs))
-	defer cancel()
 	if reason, on := p.listing.Window(s.now()); !on {
 		return s.offSale(ctx, p, reason)
 	}
@@ -111,7 +119,8 @@ func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
 		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, nil
 	case sale.AskGate:
 	}
-	return s.throughGate(ctx, p)
+	p.acknowledge = s.toggles.Durability(p.SKU) == sale.DurabilityJournal
+	return s.try(ctx, p)
 }
 
 // offSale refuses outside the window, but a winner who asks again gets the order.
@@ -136,7 +145,7 @@ func (s *Sales) lookUp(ctx context.Context, p *purchase) (r sale.Result, answere
 	default:
 		return busy(sale.ReasonQueueFull, p.id, true), true, nil
 	}
-	order, err := s.orders.Order(ctx, p.Buyer, p.id)
+	order, err := s.find(ctx, p.listing, p.Buyer, p.id)
 	if errors.Is(err, sale.ErrNotFound) {
 		return sale.Result{}, false, nil
 	}

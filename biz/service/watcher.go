@@ -3,7 +3,9 @@ package service
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,63 +16,81 @@ import (
 
 // Bounds of the watcher.
 const (
-	activeFor    = 5 * time.Second       // a SKU without traffic for this long is no longer watched
-	rememberFor  = 10 * time.Minute      // and forgotten after this long; Active knows nothing older
-	maxActive    = 20_000                // SKUs watched at the same time; traffic on others goes without flags
-	kicks        = 256                   // SKUs that may wait for an early look
-	looksAtOnce  = 8                     // SKUs read at the same time
-	minKickEvery = 50 * time.Millisecond // early looks at one SKU
+	activeFor    = 5 * time.Second        // a SKU without traffic for this long is no longer watched
+	rememberFor  = 10 * time.Minute       // and forgotten after this long; Active knows nothing older
+	maxActive    = 20_000                 // SKUs watched at the same time; traffic on others goes without flags
+	kicks        = 256                    // SKUs that may wait for an early look
+	looksAtOnce  = 8                      // SKUs read at the same time
+	minKickEvery = 50 * time.Millisecond  // early looks at one SKU
+	touchEvery   = 100 * time.Millisecond // how exactly it is known when a SKU was asked for
 )
 
 // Watcher reads the shares of the SKUs with traffic once a period, and early when a share ran empty, so that the flags
-// know what is left and who won.
+// know what is left and who won. For SKUs on path mysql it reads the ledger and the outbox instead.
 type Watcher struct {
 	cfg       Config
 	gate      Gate
+	ledgers   Ledgers
 	flags     Flags
 	catalogue Catalogue
 	log       *slog.Logger
+	start     time.Time
 	kick      chan string
 	looks     singleflight.Group
 
-	mu     sync.Mutex
-	active map[string]*traffic
+	active sync.Map     // SKU id → *traffic
+	count  atomic.Int64 // entries of active
 }
 
-// traffic is when a SKU was last asked for and last looked at early.
-type traffic struct{ seen, kicked time.Time }
+// traffic is when a SKU was last asked for and last looked at early, in nanoseconds since the watcher's start.
+type traffic struct{ seen, kicked atomic.Int64 }
+
+// WatcherParts are what a Watcher is made of.
+type WatcherParts struct {
+	Gate      Gate
+	Ledgers   Ledgers
+	Flags     Flags
+	Catalogue Catalogue
+	Log       *slog.Logger
+}
 
 // NewWatcher returns a watcher; Run does its work.
-func NewWatcher(cfg Config, gate Gate, flags Flags, catalogue Catalogue, log *slog.Logger) *Watcher {
+func NewWatcher(cfg Config, p WatcherParts) *Watcher {
 	return &Watcher{
-		cfg: cfg, gate: gate, flags: flags, catalogue: catalogue, log: log,
-		kick: make(chan string, kicks), active: map[string]*traffic{},
+		cfg: cfg, gate: p.Gate, ledgers: p.Ledgers, flags: p.Flags, catalogue: p.Catalogue, log: p.Log,
+		start: time.Now(), kick: make(chan string, kicks),
 	}
 }
 
-// Touch says that somebody asked for the SKU.
+// Touch says that somebody asked for the SKU. Every purchase does, so it takes no lock and seldom writes.
 func (w *Watcher) Touch(sku string) {
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t, ok := w.active[sku]; ok {
-		t.seen = now
-	} else if len(w.active) < maxActive {
-		w.active[sku] = &traffic{seen: now}
+	now := int64(time.Since(w.start))
+	if t, ok := w.active.Load(sku); ok {
+		if t := t.(*traffic); now-t.seen.Load() > int64(touchEvery) {
+			t.seen.Store(now)
+		}
+		return
+	}
+	if w.count.Load() >= maxActive {
+		return
+	}
+	t := &traffic{}
+	t.seen.Store(now)
+	t.kicked.Store(-int64(minKickEvery))
+	if _, raced := w.active.LoadOrStore(strings.Clone(sku), t); !raced {
+		w.count.Add(1)
 	}
 }
 
 // Kick asks for an early look at the SKU. It never blocks.
 func (w *Watcher) Kick(sku string) {
-	now := time.Now()
-	w.mu.Lock()
-	t, ok := w.active[sku]
-	early := ok && now.Sub(t.kicked) >= minKickEvery
-	if early {
-		t.kicked = now
+	found, ok := w.active.Load(sku)
+	if !ok {
+		return
 	}
-	w.mu.Unlock()
-	if !early {
+	t, now := found.(*traffic), int64(time.Since(w.start))
+	last := t.kicked.Load()
+	if now-last < int64(minKickEvery) || !t.kicked.CompareAndSwap(last, now) {
 		return
 	}
 	select {
@@ -115,18 +135,19 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // Active lists the SKUs asked for within the last d, at most rememberFor, and forgets older ones.
 func (w *Watcher) Active(d time.Duration) []string {
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	now := int64(time.Since(w.start))
 	var skus []string
-	for sku, t := range w.active {
-		switch age := now.Sub(t.seen); {
-		case age <= d:
-			skus = append(skus, sku)
+	w.active.Range(func(sku, t any) bool {
+		switch age := time.Duration(now - t.(*traffic).seen.Load()); {
+		case age <= d+touchEvery:
+			skus = append(skus, sku.(string))
 		case age > rememberFor:
-			delete(w.active, sku)
+			if _, there := w.active.LoadAndDelete(sku); there {
+				w.count.Add(-1)
+			}
 		}
-	}
+		return true
+	})
 	return skus
 }
 
@@ -159,6 +180,9 @@ func (w *Watcher) Look(ctx context.Context, sku string) error {
 	if len(shares) == 0 {
 		return nil
 	}
+	if listing.Ledger.Mode == sale.ModeMySQL {
+		return w.ledgerWinners(ctx, sku)
+	}
 	winners, err := w.gate.Winners(ctx, sku, shares)
 	for _, found := range winners {
 		w.flags.Winners(sku, found)
@@ -167,6 +191,10 @@ func (w *Watcher) Look(ctx context.Context, sku string) error {
 }
 
 func (w *Watcher) peek(ctx context.Context, l sale.Listing) error {
+	if l.Ledger.Mode == sale.ModeMySQL {
+		_, err := w.readLedger(ctx, l.ID)
+		return err
+	}
 	figures, err := w.gate.Peek(ctx, l.ID, l.Slots)
 	for _, f := range figures {
 		w.flags.Note(l.ID, f)

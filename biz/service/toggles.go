@@ -1,0 +1,274 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"stockade/biz/sale"
+)
+
+// Bounds of toggles.
+const (
+	toggleFileEvery  = time.Second            // looks at the file
+	toggleStoreEvery = 2 * time.Second        // reads of the store without a hint
+	toggleHintEvery  = 250 * time.Millisecond // reads of the store for hints
+	toggleTimeout    = time.Second            // one read of the store
+
+	maxToggleReason = 1024 // bytes
+	maxToggleActor  = 128  // bytes
+)
+
+// Toggles knows every operator's switch. Its values come from a file of this node, which wins, then from the store, then
+// from the defaults. Reading them takes no lock and works while every server is down.
+type Toggles struct {
+	parts   ToggleParts
+	trouble *trouble
+	current atomic.Pointer[toggleView]
+	hinted  chan struct{}
+
+	mu     sync.Mutex // guards what the view is made of
+	file   toggleFile
+	local  []sale.Toggle // of the file
+	stored []sale.Toggle
+}
+
+// ToggleParts are what Toggles are made of.
+type ToggleParts struct {
+	Store ToggleStore
+	Hints Hints
+	File  string // of this node, see parseToggles; empty: none
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// ToggleSource tells where a toggle's value comes from.
+type ToggleSource string
+
+// The sources of a toggle, the strongest last.
+const (
+	ToggleDefault ToggleSource = "default"
+	ToggleStored  ToggleSource = "store"
+	ToggleFile    ToggleSource = "file"
+)
+
+// ToggleState is a toggle as it is in effect on this node.
+type ToggleState struct {
+	sale.Toggle
+	Source ToggleSource `json:"source"`
+}
+
+// toggleView is everything in effect at one moment.
+type toggleView struct {
+	states []ToggleState                // by name, then by scope; the one for all SKUs first
+	all    map[string]string            // name → value
+	scoped map[string]map[string]string // name → SKU → value
+}
+
+// NewToggles returns toggles at their defaults; Load and Run read the others. Nil Toggles are at their defaults too.
+func NewToggles(p ToggleParts) *Toggles {
+	t := &Toggles{parts: p, trouble: newTrouble(p.Log, p.Now), hinted: make(chan struct{}, 1)}
+	t.rebuild()
+	return t
+}
+
+// Durability is sale.DurabilityOutbox or sale.DurabilityJournal.
+func (t *Toggles) Durability(sku string) string { return t.value(sale.ToggleDurability, sku) }
+
+// Paused tells whether the background work that a toggle is named after is to stand still.
+func (t *Toggles) Paused(name string) bool { return t.value(name, "") == sale.WorkPauses }
+
+func (t *Toggles) value(name, sku string) string {
+	if t == nil {
+		return sale.ToggleValues[name][0]
+	}
+	view := t.current.Load()
+	if value, ok := view.scoped[name][sku]; ok {
+		return value
+	}
+	return view.all[name]
+}
+
+// List returns every toggle for all SKUs, and those for one SKU that say something else, by name and scope.
+func (t *Toggles) List() []ToggleState { return slices.Clone(t.current.Load().states) }
+
+// Set stores a toggle for all nodes and has them look. What this node's file says still wins here. Errors:
+// *sale.InputError, sale.ErrUnavailable.
+func (t *Toggles) Set(ctx context.Context, toggle sale.Toggle) error {
+	if err := checkToggle(toggle); err != nil {
+		return err
+	}
+	switch {
+	case toggle.Reason == "" || len(toggle.Reason) > maxToggleReason:
+		return sale.BadInput("reason", fmt.Sprintf("must be 1 to %d bytes", maxToggleReason))
+	case toggle.Actor == "" || len(toggle.Actor) > maxToggleActor:
+		return sale.BadInput("actor", fmt.Sprintf("must be 1 to %d bytes", maxToggleActor))
+	case !toggle.Until.IsZero() && !toggle.Until.After(t.parts.Now()):
+		return sale.BadInput("for", "must be longer than nothing")
+	}
+	if err := t.parts.Store.SetToggle(ctx, toggle); err != nil {
+		return unavailable(err)
+	}
+	_ = t.parts.Hints.Send(ctx, toggle.Scope) // without it the others look within toggleStoreEvery
+	if err := t.readStore(ctx); err != nil {
+		t.trouble.warn(ctx, "toggles not readable", toggle.Scope, err)
+	}
+	return nil
+}
+
+// checkToggle refuses names, values and scopes that there are not.
+func checkToggle(toggle sale.Toggle) error {
+	values, known := sale.ToggleValues[toggle.Name]
+	switch {
+	case !known:
+		return sale.BadInput("name", "must be one of "+listed(toggleNames()))
+	case !slices.Contains(values, toggle.Value):
+		return sale.BadInput("value", "must be one of "+listed(values))
+	case toggle.Scope != "" && toggle.Name != sale.ToggleDurability:
+		return sale.BadInput("scope", toggle.Name+" is for all SKUs together")
+	case toggle.Scope != "" && !sale.ValidSKUID(toggle.Scope):
+		return sale.BadInput("scope", "must match "+sale.SKUIDPattern)
+	}
+	return nil
+}
+
+// Hint says that something changed somewhere: Run reads the store soon. It never blocks.
+func (t *Toggles) Hint() {
+	select {
+	case t.hinted <- struct{}{}:
+	default:
+	}
+}
+
+// Load reads the file and the store once. Trouble is logged, and leaves the values as they were.
+func (t *Toggles) Load(ctx context.Context) {
+	t.readFile(ctx)
+	if err := t.readStore(ctx); err != nil && ctx.Err() == nil {
+		t.trouble.warn(ctx, "toggles not readable", "", err)
+	}
+}
+
+// Run keeps the values up to date until ctx ends.
+func (t *Toggles) Run(ctx context.Context) {
+	file, store := time.NewTicker(toggleFileEvery), time.NewTicker(toggleStoreEvery)
+	defer file.Stop()
+	defer store.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-file.C:
+			t.readFile(ctx)
+			t.rebuild() // stored ones may have run out, also while the store is down
+			continue
+		case <-t.hinted:
+			select { // hints come in crowds
+			case <-ctx.Done():
+				return
+			case <-time.After(toggleHintEvery):
+			}
+		case <-store.C:
+		}
+		if err := t.readStore(ctx); err != nil && ctx.Err() == nil {
+			t.trouble.warn(ctx, "toggles not readable", "", err)
+		}
+	}
+}
+
+func (t *Toggles) readStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, toggleTimeout)
+	defer cancel()
+	all, err := t.parts.Store.Toggles(ctx)
+	if err != nil {
+		return err
+	}
+	var usable []sale.Toggle
+	for _, toggle := range all {
+		if bad := checkToggle(toggle); bad != nil { // a newer version's; ours must not guess
+			t.trouble.warn(ctx, "a stored toggle is ignored", toggle.Scope, errors.Join(errors.New(toggle.Name), bad))
+			continue
+		}
+		usable = append(usable, toggle)
+	}
+	t.mu.Lock()
+	t.stored = usable
+	t.mu.Unlock()
+	t.rebuild()
+	return nil
+}
+
+// readFile takes over a changed file. One with a mistake is logged once and leaves the values as they were.
+func (t *Toggles) readFile(ctx context.Context) {
+	if t.parts.File == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	local, changed, err := t.file.read(t.parts.File)
+	if err != nil {
+		t.parts.Log.ErrorContext(ctx, "toggles.file is ignored, what it said before stays", "file", t.parts.File, "error", err)
+	}
+	if err != nil || !changed {
+		return
+	}
+	t.local = local
+	t.parts.Log.InfoContext(ctx, "toggles.file read", "file", t.parts.File, "toggles", len(local))
+	t.build()
+}
+
+func (t *Toggles) rebuild() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.build()
+}
+
+// build makes the view. The caller holds mu.
+func (t *Toggles) build() {
+	now := t.parts.Now()
+	current := slices.DeleteFunc(slices.Clone(t.stored), func(s sale.Toggle) bool {
+		return !s.Until.IsZero() && !now.Before(s.Until)
+	})
+	t.current.Store(newToggleView(t.local, current))
+}
+
+func newToggleView(local, stored []sale.Toggle) *toggleView {
+	v := &toggleView{all: map[string]string{}, scoped: map[string]map[string]string{}}
+	for _, name := range toggleNames() {
+		states := map[string]ToggleState{"": {
+			Toggle: sale.Toggle{Name: name, Value: sale.ToggleValues[name][0]}, Source: ToggleDefault,
+		}}
+		for _, toggle := range stored {
+			if toggle.Name == name {
+				states[toggle.Scope] = ToggleState{Toggle: toggle, Source: ToggleStored}
+			}
+		}
+		if slices.ContainsFunc(local, func(l sale.Toggle) bool { return l.Name == name && l.Scope == "" }) {
+			clear(states) // what the file says for all SKUs wins over what is stored for one
+		}
+		for _, toggle := range local {
+			if toggle.Name == name {
+				states[toggle.Scope] = ToggleState{Toggle: toggle, Source: ToggleFile}
+			}
+		}
+		v.add(name, states)
+	}
+	return v
+}
+
+// add takes over the states of one toggle, by scope.
+func (v *toggleView) add(name string, states map[string]ToggleState) {
+	v.scoped[name] = map[string]string{}
+	for _, scope := range sortedKeys(states) {
+		v.states = append(v.states, states[scope])
+		if scope == "" {
+			v.all[name] = states[scope].Value
+		} else {
+			v.scoped[name][scope] = states[scope].Value
+		}
+	}
+}
