@@ -109,10 +109,11 @@ func (l *lab) node(gate *shard.Gate) *testNode {
 	if err != nil {
 		panic(err)
 	}
-	n.writer = service.NewWriter(l.config, db, g, noRelay{})
-	n.watcher = service.NewWatcher(l.config, g, flags, n.catalogue, log)
-	n.resharer = service.NewResharer(l.config, db, g, noHints{}, log)
-	n.sweeper = service.NewJournalSweeper(l.config, db, g, n.watcher, log)
+	n.writer = service.NewWriter(l.config, service.WriterParts{Promiser: db, Gate: g, Relay: noRelay{}, Faults: n.faults})
+	n.busy = func() bool { return n.writer.Unfinished() > 0 }
+	n.watcher = service.NewWatcher(l.config, service.WatcherParts{Gate: g, Ledgers: db, Flags: flags, Catalogue: n.catalogue, Log: log})
+	n.resharer = service.NewResharer(l.config, service.ResharerParts{Ledgers: db, Gate: g, Layer: g, Hints: noHints{}, Log: log})
+	n.sweeper = service.NewJournalSweeper(l.config, service.JournalParts{Ledgers: db, Promiser: db, Gate: g, Watcher: n.watcher, Faults: n.faults, Log: log})
 	n.restorer = service.NewRestorer(db, g, g, n.resharer, log)
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: db, Gate: g, Resharer: n.resharer, Catalogue: n.catalogue, Flags: flags, Hints: noHints{}, Books: db,
@@ -126,7 +127,7 @@ func (l *lab) node(gate *shard.Gate) *testNode {
 }
 
 func (n *testNode) stop() {
-	n.late.Wait()
+	n.outcome()
 	n.writer.Close()
 	n.catalogue.Close()
 }
