@@ -104,7 +104,8 @@ func (b *bench) expectShort(want int64) {
 
 // testShortEnds has a reshare and a wipe end what is missing.
 func testShortEnds(t *testing.T, b *bench) {
-	for epoch, wipe := range map[int64]bool{1: false, 10: true} {
+	for i, wipe := range []bool{false, true} {
+		epoch := int64(1 + 10*i)
 		b.lay(0, epoch, 1)
 		first, second := b.request(odd(int(epoch))), b.request(odd(int(epoch)+1))
 		first.Epoch, second.Epoch = epoch, epoch
