@@ -28,6 +28,9 @@ type Config struct {
 	// MaxWriters is how many connections write to MySQL. Promises of one SKU are serial, so a few are enough. SQLite
 	// has one.
 	MaxWriters int `yaml:"maxWriters"`
+	// SettleWriters is how many further connections to MySQL settle payments, cancels and expiries, so that these never
+	// take a connection from purchases. Settlements of one SKU are serial as well. SQLite has one writer.
+	SettleWriters int `yaml:"settleWriters"`
 	// MaxReaders is how many connections read; each running reshare holds one of them.
 	MaxReaders int `yaml:"maxReaders"`
 	// ConnectTimeoutMs bounds a dial to MySQL with its handshake.
@@ -57,6 +60,7 @@ func DefaultConfig() Config {
 		Dialect:           SQLite,
 		Path:              ".stockade/stockade.db",
 		MaxWriters:        16,
+		SettleWriters:     2,
 		MaxReaders:        16,
 		ConnectTimeoutMs:  3000,
 		WriteTimeoutMs:    10_000,
@@ -85,6 +89,7 @@ func (c Config) Validate() error {
 		value, low, high int
 	}{
 		{"maxWriters", c.MaxWriters, 1, maxPool},
+		{"settleWriters", c.SettleWriters, 1, maxPool},
 		{"maxReaders", c.MaxReaders, 2, maxPool},
 		{"connectTimeoutMs", c.ConnectTimeoutMs, 1, maxTimeoutMs},
 		{"writeTimeoutMs", c.WriteTimeoutMs, minWriteMs, maxTimeoutMs},

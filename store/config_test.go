@@ -32,6 +32,7 @@ func TestConfigValidate(t *testing.T) {
 			func(c *Config) { mysql(c); c.DSN = "u:secret@db" },
 		},
 		"maxWriters":       {func(c *Config) { c.MaxWriters = 0 }, func(c *Config) { c.MaxWriters = 1 << 20 }},
+		"settleWriters":    {func(c *Config) { c.SettleWriters = 0 }, func(c *Config) { c.SettleWriters = maxPool + 1 }},
 		"maxReaders":       {func(c *Config) { c.MaxReaders = 1 }},
 		"connectTimeoutMs": {func(c *Config) { c.ConnectTimeoutMs = 0 }},
 		"writeTimeoutMs": {

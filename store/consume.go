@@ -1,10 +1,8 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -26,10 +24,7 @@ func (db *DB) InsertOrders(ctx context.Context, orders []sale.Order) (refused []
 	for i := range at {
 		at[i] = i
 	}
-	slices.SortFunc(at, func(a, b int) int {
-		x, y := &orders[a], &orders[b]
-		return cmp.Or(cmp.Compare(x.Buyer, y.Buyer), bytes.Compare(x.ID[:], y.ID[:]))
-	})
+	slices.SortFunc(at, func(a, b int) int { return compareKeys(orders[a], orders[b]) })
 	sorted := make([]sale.Order, len(orders))
 	for i, from := range at {
 		sorted[i] = orders[from]
@@ -57,6 +52,11 @@ func (db *DB) InsertOrders(ctx context.Context, orders []sale.Order) (refused []
 	return refused, nil
 }
 
+// compareKeys sorts orders as the primary key of order rows does.
+func compareKeys(a, b sale.Order) int {
+	return cmp.Or(cmp.Compare(a.Buyer, b.Buyer), compareIDs(a.ID, b.ID))
+}
+
 func wrapInsert(err error) error {
 	if err != nil {
 		return fmt.Errorf("insert orders: %w", err)
@@ -76,7 +76,7 @@ func (db *DB) insertAll(ctx context.Context, t *txn, orders []sale.Order) error 
 			return err
 		}
 	}
-	return db.insertNotices(ctx, t, orders)
+	return db.announce(ctx, t, orders)
 }
 
 // insertEach goes row by row. A statement that fails for its data undoes itself only; the transaction goes on.
@@ -98,7 +98,7 @@ func (db *DB) insertEach(ctx context.Context, t *txn, orders []sale.Order) (refu
 			return nil, err
 		}
 	}
-	return refused, db.insertNotices(ctx, t, written)
+	return refused, db.announce(ctx, t, written)
 }
 
 // orderParts cuts orders into what one statement takes.
@@ -122,20 +122,17 @@ func orderValues(o *sale.Order, now int64) []any {
 	}
 }
 
-// insertNotices announces orders, in one row for each 500 of them.
-func (db *DB) insertNotices(ctx context.Context, t *txn, orders []sale.Order) error {
-	for _, part := range parts(orders, maxRows) {
-		news := slices.Clone(part)
-		for i := range news {
-			news[i].State, news[i].Reason = sale.OrderCreated, ""
-		}
-		body, err := json.Marshal(news)
-		if err != nil {
-			return err
-		}
-		if _, err := t.exec(ctx, db.sql.eventInsert, sale.TopicCreated, body, millis(db.clock.now()), 0); err != nil {
-			return err
-		}
+// announce writes the notices of orders whose rows are written: the last thing before COMMIT.
+func (db *DB) announce(ctx context.Context, t *txn, orders []sale.Order) error {
+	if len(orders) == 0 {
+		return nil
 	}
-	return nil
+	news := slices.Clone(orders)
+	for i := range news {
+		news[i].State, news[i].Reason = sale.OrderCreated, ""
+	}
+	if err := db.insertNotices(ctx, t, newNotices(sale.TopicCreated, news)); err != nil {
+		return err
+	}
+	return db.faults.At(ctx, sale.OrdersWritten)
 }

@@ -7,10 +7,11 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
+
+	"stockade/biz/sale"
 )
 
 // Bounds of what one statement carries.
@@ -26,17 +27,20 @@ type Options struct {
 	Node string
 	// Now is the clock of an embedded database; default time.Now. A server has its own.
 	Now func() time.Time
+	// Faults is asked before each COMMIT that tests break; default sale.NoFaults.
+	Faults sale.Faults
 }
 
 // DB is one database. All methods are safe for concurrent use.
 type DB struct {
-	cfg         Config
-	dialect     *dialect
-	sql         *statements
-	write, read *sql.DB
-	clock       clock
-	node        string
-	maxBytes    int // of one statement
+	cfg     Config
+	dialect *dialect
+	sql     *statements
+	pools
+	clock    clock
+	faults   sale.Faults
+	node     string
+	maxBytes int // of one statement
 
 	stop    context.CancelFunc
 	stopped chan struct{} // closed when the pinger has ended
@@ -56,16 +60,19 @@ func Open(ctx context.Context, cfg Config, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	write, read, err := d.open(cfg)
+	if opts.Faults == nil {
+		opts.Faults = sale.NoFaults{}
+	}
+	p, err := d.open(cfg)
 	if err != nil {
 		return nil, err
 	}
 	db := &DB{
-		cfg: cfg, dialect: d, sql: texts, write: write, read: read,
-		clock: d.newClock(opts.Now), node: opts.Node, stopped: make(chan struct{}),
+		cfg: cfg, dialect: d, sql: texts, pools: p,
+		clock: d.newClock(opts.Now), faults: opts.Faults, node: opts.Node, stopped: make(chan struct{}),
 	}
 	if err := db.ready(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", d.name, err), db.closePools())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", d.name, err), db.pools.close())
 	}
 	pinging, stop := context.WithCancel(context.Background())
 	db.stop = stop
@@ -118,11 +125,9 @@ func (db *DB) keepTime(ctx context.Context) {
 	}
 }
 
-// Close waits for the pinger and closes both pools. Transactions of callers must have ended.
+// Close waits for the pinger and closes all pools. Transactions of callers must have ended.
 func (db *DB) Close() error {
 	db.stop()
 	<-db.stopped
-	return db.closePools()
+	return db.pools.close()
 }
-
-func (db *DB) closePools() error { return errors.Join(db.write.Close(), db.read.Close()) }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io/fs"
 	"time"
 )
@@ -28,12 +29,28 @@ type dialect struct {
 	classify func(error) errKind
 	// rolledBack tells of an error at COMMIT whether the database said that nothing was committed.
 	rolledBack func(error) bool
-	open       func(Config) (write, read *sql.DB, err error)
+	open       func(Config) (pools, error)
 	// newClock returns the database's clock; its samples come from the ping statement.
 	newClock func(now func() time.Time) clock
 	// maxBytes asks how large one statement may be.
 	maxBytes func(ctx context.Context, db *sql.DB) (int, error)
 	migrate  func(ctx context.Context, db *sql.DB, folder fs.FS) error
+}
+
+// pools are the connections of one database. settling serves what happens to orders after they were accepted, so that
+// thousands of orders that expire together cannot keep purchases from a connection; it is write itself where the
+// database has one writer.
+type pools struct{ write, read, settling *sql.DB }
+
+// close closes them all; the pools that are not open yet are nil.
+func (p pools) close() error {
+	var errs []error
+	for _, one := range []*sql.DB{p.write, p.read, p.settling} {
+		if one != nil {
+			errs = append(errs, one.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func dialectOf(name string) *dialect {

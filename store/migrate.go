@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
@@ -20,16 +19,16 @@ func Migrate(ctx context.Context, cfg Config) error {
 		return err
 	}
 	d := dialectOf(cfg.Dialect)
-	write, read, err := d.open(cfg)
+	p, err := d.open(cfg)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(write.Close(), read.Close()) }()
+	defer func() { _ = p.close() }()
 	folder, err := fs.Sub(migrationFiles, "migration/"+d.name)
 	if err != nil {
 		return err
 	}
-	if err := d.migrate(ctx, write, folder); err != nil {
+	if err := d.migrate(ctx, p.write, folder); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil

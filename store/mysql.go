@@ -49,22 +49,28 @@ func mysqlDialect() *dialect {
 	}
 }
 
-func openMySQL(cfg Config) (write, read *sql.DB, err error) {
-	write, err = mysqlPool(cfg, cfg.WriteTimeoutMs, writerSession)
-	if err != nil {
-		return nil, nil, err
+func openMySQL(cfg Config) (p pools, err error) {
+	for _, one := range []struct {
+		pool      **sql.DB
+		size      int
+		timeoutMs int
+		session   map[string]string
+		maxIdle   time.Duration
+	}{
+		{&p.write, cfg.MaxWriters, cfg.WriteTimeoutMs, writerSession, writerMaxIdle},
+		{&p.settling, cfg.SettleWriters, cfg.WriteTimeoutMs, writerSession, writerMaxIdle},
+		{&p.read, cfg.MaxReaders, cfg.ReadTimeoutMs, readerSession, readerMaxIdle},
+	} {
+		db, err := mysqlPool(cfg, one.timeoutMs, one.session)
+		if err != nil {
+			return pools{}, errors.Join(err, p.close())
+		}
+		db.SetMaxOpenConns(one.size)
+		db.SetMaxIdleConns(one.size)
+		db.SetConnMaxIdleTime(one.maxIdle)
+		*one.pool = db
 	}
-	write.SetMaxOpenConns(cfg.MaxWriters)
-	write.SetMaxIdleConns(cfg.MaxWriters)
-	write.SetConnMaxIdleTime(writerMaxIdle)
-	read, err = mysqlPool(cfg, cfg.ReadTimeoutMs, readerSession)
-	if err != nil {
-		return nil, nil, errors.Join(err, write.Close())
-	}
-	read.SetMaxOpenConns(cfg.MaxReaders)
-	read.SetMaxIdleConns(cfg.MaxReaders)
-	read.SetConnMaxIdleTime(readerMaxIdle)
-	return write, read, nil
+	return p, nil
 }
 
 func mysqlPool(cfg Config, timeoutMs int, session map[string]string) (*sql.DB, error) {

@@ -33,7 +33,7 @@ func (db *DB) ClaimNotices(ctx context.Context, olderThan time.Duration, limit i
 
 func scanNotice(rows *sql.Rows) (n sale.Notice, err error) {
 	var body []byte
-	if err := rows.Scan(&n.Seq, &n.Topic, &body); err != nil {
+	if err := rows.Scan(&n.Seq, &n.Topic, &n.Payment, &body); err != nil {
 		return n, err
 	}
 	if err := json.Unmarshal(body, &n.Orders); err != nil {
@@ -54,4 +54,43 @@ func (db *DB) DeleteNotices(ctx context.Context, seqs []int64) error {
 		}
 	}
 	return nil
+}
+
+// newNotices tells of orders under a topic, in notices of at most 500 orders.
+func newNotices(topic string, orders []sale.Order) []sale.Notice {
+	var all []sale.Notice
+	for _, part := range parts(orders, maxRows) {
+		all = append(all, sale.Notice{Topic: topic, Orders: part})
+	}
+	return all
+}
+
+// insertNotices writes one row a notice, as many in a statement as it takes.
+func (db *DB) insertNotices(ctx context.Context, t *txn, notices []sale.Notice) error {
+	now := millis(db.clock.now())
+	var values []any
+	rows, size := 0, 0
+	flush := func() error {
+		if rows == 0 {
+			return nil
+		}
+		_, err := t.exec(ctx, bulk(db.sql.eventInsert, rows), values...)
+		values, rows, size = nil, 0, 0
+		return err
+	}
+	for _, n := range notices {
+		body, err := json.Marshal(n.Orders)
+		if err != nil {
+			return err
+		}
+		if rows == maxRows || size+len(body) > db.maxBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		values = append(values, n.Topic, n.Payment, body, now, 0)
+		rows++
+		size += rowOverheadBytes + len(body)
+	}
+	return flush()
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -17,7 +16,7 @@ const maxDoublings = 6
 // MarkSent moves rows from NEW to SENT; others are left alone. More than 500 ids take several transactions.
 func (db *DB) MarkSent(ctx context.Context, ids []sale.OrderID) error {
 	// In the order of the index, so that two callers cannot lock each other's rows.
-	sorted := slices.SortedFunc(slices.Values(ids), func(a, b sale.OrderID) int { return bytes.Compare(a[:], b[:]) })
+	sorted := slices.SortedFunc(slices.Values(ids), compareIDs)
 	for _, part := range parts(sorted, maxRows) {
 		err := db.writing(ctx, func(t *txn) error {
 			arg := append([]any{millis(db.clock.now())}, idArgs(part)...)

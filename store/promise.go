@@ -36,20 +36,20 @@ func (e *skuError) Unwrap() error { return e.err }
 func (db *DB) Promise(ctx context.Context, takes []sale.Take) []sale.Decision {
 	g := newGroup(takes)
 	for _, chunk := range chunks(g.first, db.maxBytes) {
-		db.decide(ctx, chunk)
+		db.decide(ctx, terms{}, chunk)
 	}
 	return g.decisions()
 }
 
 // decide promises what fits of a chunk and refuses the rest, by name.
-func (db *DB) decide(ctx context.Context, chunk []*member) {
+func (db *DB) decide(ctx context.Context, under terms, chunk []*member) {
 	for range maxPromiseRounds {
 		if len(chunk) == 0 {
 			return
 		}
-		err := db.attempt(ctx, chunk)
+		err := db.attempt(ctx, under, chunk)
 		if errors.Is(err, errMisfit) || db.dialect.classify(err) == errDuplicate {
-			chunk, err = db.settle(ctx, chunk)
+			chunk, err = db.settle(ctx, under, chunk)
 			if err == nil {
 				continue
 			}
@@ -61,12 +61,12 @@ func (db *DB) decide(ctx context.Context, chunk []*member) {
 			refuseAll(chunk, sale.Undecided, err)
 			return
 		case kind == errData:
-			db.bisect(ctx, chunk, err)
+			db.bisect(ctx, under, chunk, err)
 			return
 		case kind == errLockWait || kind == errDeadlock:
 			rest, others := isolate(chunk, err)
 			for _, part := range others {
-				db.decide(ctx, part)
+				db.decide(ctx, under, part)
 			}
 			if len(others) == 0 && kind == errLockWait {
 				refuseAll(chunk, sale.NotTaken, err)
@@ -82,14 +82,14 @@ func (db *DB) decide(ctx context.Context, chunk []*member) {
 }
 
 // bisect finds the rows whose data the database refuses, without refusing their neighbours.
-func (db *DB) bisect(ctx context.Context, chunk []*member, err error) {
+func (db *DB) bisect(ctx context.Context, under terms, chunk []*member, err error) {
 	if len(chunk) == 1 {
 		chunk[0].refuse(sale.Rejected, err)
 		return
 	}
 	half := len(chunk) / 2
-	db.decide(ctx, chunk[:half])
-	db.decide(ctx, chunk[half:])
+	db.decide(ctx, under, chunk[:half])
+	db.decide(ctx, under, chunk[half:])
 }
 
 // isolate answers a lost lock: nobody waits for a SKU that somebody sits on but those who want it. It returns the SKU in
@@ -118,9 +118,9 @@ func isolate(chunk []*member, err error) (rest []*member, others [][]*member) {
 }
 
 // attempt promises the whole chunk in one transaction, or nothing.
-func (db *DB) attempt(ctx context.Context, chunk []*member) error {
+func (db *DB) attempt(ctx context.Context, under terms, chunk []*member) error {
 	all := portions(chunk)
-	if slices.ContainsFunc(all, func(p portion) bool { return p.mixed }) {
+	if under.carries == 0 && slices.ContainsFunc(all, func(p portion) bool { return p.mixed }) {
 		return errMisfit
 	}
 	t, err := db.begin(ctx)
@@ -130,12 +130,11 @@ func (db *DB) attempt(ctx context.Context, chunk []*member) error {
 	defer t.close()
 	// The ledger comes first: it serialises the SKU's promises, so that the limit query below sees all of them.
 	for _, p := range all {
-		lead := p.members[0]
-		n, err := t.exec(ctx, db.sql.ledgerPromise, p.units, p.units, p.sku, lead.Epoch, lead.Mode, p.units)
+		fits, err := db.raisePromised(ctx, t, under, p)
 		if err != nil {
 			return &skuError{p.sku, err}
 		}
-		if n == 0 {
+		if !fits {
 			return errMisfit
 		}
 	}
@@ -147,6 +146,9 @@ func (db *DB) attempt(ctx context.Context, chunk []*member) error {
 		if err := db.checkLimits(ctx, t, p); err != nil {
 			return err
 		}
+	}
+	if err := db.faults.At(ctx, sale.PromiseWritten); err != nil {
+		return err
 	}
 	if err := t.commit(ctx); err != nil {
 		return err

@@ -62,9 +62,16 @@ func records(ctx context.Context, q querier, query string, args ...any) ([]recor
 
 // recordsByID looks ids up, at most maxRows in one query.
 func (db *DB) recordsByID(ctx context.Context, q querier, ids []sale.OrderID) (map[sale.OrderID]record, error) {
+	return db.recordsFrom(ctx, q, db.sql.outboxByIDs, ids)
+}
+
+// recordsFrom is recordsByID with another statement.
+func (db *DB) recordsFrom(
+	ctx context.Context, q querier, query string, ids []sale.OrderID,
+) (map[sale.OrderID]record, error) {
 	found := make(map[sale.OrderID]record, len(ids))
 	for _, part := range parts(ids, maxRows) {
-		rs, err := records(ctx, q, inList(db.sql.outboxByIDs, len(part)), idArgs(part)...)
+		rs, err := records(ctx, q, inList(query, len(part)), idArgs(part)...)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 
 // settle looks at a chunk that did not fit while holding its ledger rows: it answers the takes that cannot be promised
 // and returns the rest, for a new transaction. It writes nothing.
-func (db *DB) settle(ctx context.Context, chunk []*member) (rest []*member, err error) {
+func (db *DB) settle(ctx context.Context, under terms, chunk []*member) (rest []*member, err error) {
 	t, err := db.begin(ctx)
 	if err != nil {
 		return chunk, err
@@ -53,7 +53,7 @@ func (db *DB) settle(ctx context.Context, chunk []*member) (rest []*member, err 
 			}
 			continue
 		}
-		if err := db.weigh(ctx, t, l, fresh, answers); err != nil {
+		if err := db.weigh(ctx, t, under, l, fresh, answers); err != nil {
 			return chunk, err
 		}
 	}
@@ -70,10 +70,12 @@ func (db *DB) settle(ctx context.Context, chunk []*member) (rest []*member, err 
 // weigh takes out, among takes of one SKU that have no row yet, those of another epoch, those that the ledger has too
 // few units for, and those over their buyer's limit. It goes by order id, which is the order of arrival for ids made
 // by time: later takes leave first, and one that leaves takes no units from the next.
-func (db *DB) weigh(ctx context.Context, t *txn, l sale.Ledger, of []*member, answers map[*member]func()) error {
+func (db *DB) weigh(
+	ctx context.Context, t *txn, under terms, l sale.Ledger, of []*member, answers map[*member]func(),
+) error {
 	var current []*member
 	for _, m := range of {
-		if !l.Live() || m.Epoch != l.LiveEpoch || m.Mode != l.Mode {
+		if under.fenced(l, m) {
 			answers[m] = func() { m.refuse(sale.Fenced, nil) }
 			continue
 		}

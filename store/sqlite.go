@@ -33,21 +33,23 @@ func sqliteDialect() *dialect {
 	}
 }
 
-func openSQLite(cfg Config) (write, read *sql.DB, err error) {
+func openSQLite(cfg Config) (pools, error) {
 	if err := os.MkdirAll(filepath.Dir(cfg.Path), 0o755); err != nil {
-		return nil, nil, fmt.Errorf("path: %w", err)
+		return pools{}, fmt.Errorf("path: %w", err)
 	}
-	if write, err = sql.Open("sqlite", sqliteDSN(cfg)); err != nil {
-		return nil, nil, err
+	write, err := sql.Open("sqlite", sqliteDSN(cfg))
+	if err != nil {
+		return pools{}, err
 	}
 	// SQLite has one writer anyway: queueing for it here is fair, and cheaper than polling the file's lock.
 	write.SetMaxOpenConns(1)
-	if read, err = sql.Open("sqlite", sqliteDSN(cfg, "query_only(1)")); err != nil {
-		return nil, nil, errors.Join(err, write.Close())
+	read, err := sql.Open("sqlite", sqliteDSN(cfg, "query_only(1)"))
+	if err != nil {
+		return pools{}, errors.Join(err, write.Close())
 	}
 	read.SetMaxOpenConns(cfg.MaxReaders)
 	read.SetMaxIdleConns(cfg.MaxReaders)
-	return write, read, nil
+	return pools{write: write, read: read, settling: write}, nil
 }
 
 func sqliteDSN(cfg Config, pragmas ...string) string {

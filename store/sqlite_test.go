@@ -14,10 +14,11 @@ import (
 
 // The ports that this package serves; those of package mq are checked there.
 var (
-	_ service.Promiser   = (*store.DB)(nil)
-	_ service.Orders     = (*store.DB)(nil)
-	_ service.Ledgers    = (*store.DB)(nil)
-	_ service.Bookkeeper = (*store.DB)(nil)
+	_ service.Promiser    = (*store.DB)(nil)
+	_ service.Orders      = (*store.DB)(nil)
+	_ service.Ledgers     = (*store.DB)(nil)
+	_ service.Bookkeeper  = (*store.DB)(nil)
+	_ service.Settlements = (*store.DB)(nil)
 )
 
 func TestSQLite(t *testing.T) { storetest.Run(t, openSQLite) }
@@ -29,7 +30,8 @@ func openSQLite(t *testing.T) storetest.Subject {
 	if err := store.Migrate(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(ctx, cfg, store.Options{Node: "node-1"})
+	faults := new(storetest.Faults)
+	db, err := store.Open(ctx, cfg, store.Options{Node: "node-1", Faults: faults})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,5 +47,5 @@ func openSQLite(t *testing.T) storetest.Subject {
 			t.Error(err)
 		}
 	})
-	return storetest.Subject{DB: db, Raw: raw}
+	return storetest.Subject{DB: db, Raw: raw, Faults: faults}
 }

@@ -23,6 +23,11 @@ type statements struct {
 	orderInsert, orderByID, ordersOf                                     string
 	eventInsert, eventWaiting, eventClaim, eventDelete                   string
 	booksLive, booksOrders, booksMissing, booksStrangers, booksOverLimit string
+	ordersLock, ordersSettle, ordersDue, orderInsertClosed               string
+	outboxInsertClosed, outboxClose, outboxCloseDone, archiveByIDs       string
+	paymentByIDs, paymentInsert                                          string
+	ledgerSettle, ledgerEpochs, ledgerCarry                              string
+	restockInsert, restockWaiting, restockCredit, restockUncredited      string
 }
 
 func (s *statements) files() map[string]*string {
@@ -43,6 +48,14 @@ func (s *statements) files() map[string]*string {
 		"event_delete": &s.eventDelete,
 		"books_live":   &s.booksLive, "books_orders": &s.booksOrders, "books_missing": &s.booksMissing,
 		"books_strangers": &s.booksStrangers, "books_over_limit": &s.booksOverLimit,
+
+		"orders_lock": &s.ordersLock, "orders_settle": &s.ordersSettle, "orders_due": &s.ordersDue,
+		"order_insert_closed": &s.orderInsertClosed, "outbox_insert_closed": &s.outboxInsertClosed,
+		"outbox_close": &s.outboxClose, "outbox_close_done": &s.outboxCloseDone, "archive_by_ids": &s.archiveByIDs,
+		"payment_by_ids": &s.paymentByIDs, "payment_insert": &s.paymentInsert,
+		"ledger_settle": &s.ledgerSettle, "ledger_epochs": &s.ledgerEpochs, "ledger_carry": &s.ledgerCarry,
+		"restock_insert": &s.restockInsert, "restock_waiting": &s.restockWaiting,
+		"restock_credit": &s.restockCredit, "restock_uncredited": &s.restockUncredited,
 	}
 }
 
@@ -86,6 +99,11 @@ func withoutComments(text string) string {
 // inList gives the one "IN (?)" of a statement n placeholders.
 func inList(query string, n int) string {
 	return strings.Replace(query, "IN (?)", "IN (?"+strings.Repeat(", ?", n-1)+")", 1)
+}
+
+// pairList gives the one list of pairs of a statement, "(?, ?)", n pairs of placeholders.
+func pairList(query string, n int) string {
+	return strings.Replace(query, "(?, ?)", "(?, ?)"+strings.Repeat(", (?, ?)", n-1), 1)
 }
 
 // bulk repeats the one row behind VALUES n times.

@@ -33,8 +33,10 @@ type txn struct {
 }
 
 // begin starts a writing transaction: READ COMMITTED on MySQL, with SQLite's write lock held on SQLite.
-func (db *DB) begin(ctx context.Context) (*txn, error) {
-	conn, err := db.write.Conn(ctx)
+func (db *DB) begin(ctx context.Context) (*txn, error) { return db.beginOn(ctx, db.write) }
+
+func (db *DB) beginOn(ctx context.Context, pool *sql.DB) (*txn, error) {
+	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +103,13 @@ func (t *txn) close() {
 // writing runs work in a transaction and commits it. When the database makes it give way, it runs again from the start,
 // so work must set its results anew each time.
 func (db *DB) writing(ctx context.Context, work func(*txn) error) error {
+	return db.writingOn(ctx, db.write, work)
+}
+
+func (db *DB) writingOn(ctx context.Context, pool *sql.DB, work func(*txn) error) error {
 	var err error
 	for range maxWriteTries {
-		if err = db.writeOnce(ctx, work); err == nil {
+		if err = db.writeOnce(ctx, pool, work); err == nil {
 			return nil
 		}
 		kind := db.dialect.classify(err)
@@ -114,8 +120,8 @@ func (db *DB) writing(ctx context.Context, work func(*txn) error) error {
 	return fmt.Errorf("gave way %d times: %w", maxWriteTries, err)
 }
 
-func (db *DB) writeOnce(ctx context.Context, work func(*txn) error) error {
-	t, err := db.begin(ctx)
+func (db *DB) writeOnce(ctx context.Context, pool *sql.DB, work func(*txn) error) error {
+	t, err := db.beginOn(ctx, pool)
 	if err != nil {
 		return err
 	}

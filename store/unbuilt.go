@@ -3,17 +3,12 @@ package store
 import (
 	"context"
 	"errors"
-	"time"
 
 	"stockade/biz/sale"
 )
 
 var errUnbuilt = errors.New("not built yet")
 
-func (db *DB) Carry(context.Context, string, int64, []sale.Take) ([]sale.Decision, error) {
-	return nil, errUnbuilt
-}
-func (db *DB) CloseUnpromised(context.Context, []sale.Take) error { return errUnbuilt }
 func (db *DB) BypassGate(context.Context, string) error           { return errUnbuilt }
 func (db *DB) BuyersOf(context.Context, string, string, int) ([]string, error) {
 	return nil, errUnbuilt
@@ -22,7 +17,6 @@ func (db *DB) BuyersOf(context.Context, string, string, int) ([]string, error) {
 func (db *DB) CheckLedger(context.Context, string) (sale.LedgerCheck, error) {
 	return sale.LedgerCheck{}, errUnbuilt
 }
-func (db *DB) Uncredited(context.Context, string) (int64, error) { return 0, errUnbuilt }
 func (db *DB) CompareOutbox(context.Context, string, int64, int) ([]sale.Discrepancy, int64, error) {
 	return nil, 0, errUnbuilt
 }
@@ -38,12 +32,6 @@ func (db *DB) CorrectLedger(context.Context, string) (sale.LedgerCheck, error) {
 func (db *DB) CorrectOrder(context.Context, string, sale.Discrepancy) (bool, error) {
 	return false, errUnbuilt
 }
-func (db *DB) Settle(context.Context, []sale.Change) []sale.Settled { return nil }
-func (db *DB) Due(context.Context, int) ([]sale.OrderID, error)     { return nil, errUnbuilt }
-func (db *DB) Restocks(context.Context, time.Duration, int64, int) ([]sale.Restock, error) {
-	return nil, errUnbuilt
-}
-func (db *DB) Credited(context.Context, []sale.OrderID) error { return errUnbuilt }
 func (db *DB) RecordDead(context.Context, sale.DeadLetter) (int64, error) {
 	return 0, errUnbuilt
 }

@@ -21,6 +21,8 @@ type Subject struct {
 	// Raw reaches the same database past the store: to look at rows, and to put them into states that belong to
 	// later steps of an order's life.
 	Raw *sql.DB
+	// Faults is what the store asks at its fault points.
+	Faults *Faults
 }
 
 // Run runs the suite. open returns an empty database that lives until the test given to it ends.
@@ -60,6 +62,15 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"OrdersOf", ordersOf},
 		{"Books", books},
 		{"AgreesWithModel", agreesWithModel},
+		{"SettleOutcomes", settleOutcomes},
+		{"SettleRepeats", settleRepeats},
+		{"SettleBadData", settleBadData},
+		{"SettleDisagreement", settleDisagreement},
+		{"SettleArchived", settleArchived},
+		{"Restocks", restocks},
+		{"FaultPoints", faultPoints},
+		{"Carry", carry},
+		{"CloseUnpromised", closeUnpromised},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -68,7 +79,9 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 // patience bounds what a test waits for. Reaching it is a failure.
 const patience = 30 * time.Second
 
-func deadline(t *testing.T) context.Context {
+func deadline(t *testing.T) context.Context { return deadlineOf(t) }
+
+func deadlineOf(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx

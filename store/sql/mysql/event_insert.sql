@@ -1,1 +1,1 @@
-INSERT INTO event (topic, body, created_at, claimed_at) VALUES (?, ?, ?, ?)
+INSERT INTO event (topic, payment, body, created_at, claimed_at) VALUES (?, ?, ?, ?, ?)

@@ -1,1 +1,1 @@
-SELECT seq, topic, body FROM event WHERE claimed_at <= ? ORDER BY seq LIMIT ?
+SELECT seq, topic, payment, body FROM event WHERE claimed_at <= ? ORDER BY seq LIMIT ?

@@ -1,0 +1,1 @@
+SELECT sku, epoch FROM ledger WHERE sku IN (?)

@@ -1,0 +1,1 @@
+UPDATE ledger SET promised = promised - ?, changes = changes + ?, sold = sold + ? WHERE sku = ?

@@ -1,0 +1,1 @@
+SELECT id, order_id, outcome FROM payment WHERE id IN (?)

@@ -1,0 +1,1 @@
+INSERT INTO payment (id, order_id, outcome, at) VALUES (?, ?, ?, ?)

@@ -1,0 +1,1 @@
+SELECT COALESCE(SUM(qty), 0) FROM restock WHERE sku = ? AND credited_at IS NULL
