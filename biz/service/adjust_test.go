@@ -45,7 +45,9 @@ func adjustment(t *testing.T) (l *lab, n *testNode, gate *meddledGate, sku strin
 	}
 	gate = &meddledGate{realGate: g, seal: nothing, open: nothing}
 	run = func(add int64) error {
-		r := service.NewResharer(l.config, l.db, gate, noHints{}, slog.New(slog.DiscardHandler))
+		r := service.NewResharer(l.config, service.ResharerParts{
+			Ledgers: l.db, Gate: gate, Layer: gate, Hints: noHints{}, Log: slog.New(slog.DiscardHandler),
+		})
 		return r.Run(t.Context(), made.ID, service.ReshareOrder{Reason: "adjust", AddTotal: add})
 	}
 	return l, n, gate, made.ID, run

@@ -65,6 +65,9 @@ type Config struct {
 	DeadLetters string `yaml:"deadLetters"`
 	// ReplayTimeoutMs is how long an operator's replay or drop of a dead letter may take.
 	ReplayTimeoutMs int `yaml:"replayTimeoutMs"`
+
+	// CloseOnUnexplainedDrift pauses the sale of a SKU whose gate and ledger do not add up even after a full reshare.
+	CloseOnUnexplainedDrift bool `yaml:"closeOnUnexplainedDrift"`
 }
 
 // The choices of Config.DeadLetters.

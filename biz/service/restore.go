@@ -55,24 +55,20 @@ func (r *Restorer) Run(ctx context.Context) error {
 }
 
 func (r *Restorer) restore(ctx context.Context, l sale.Listing) error {
-	progress, since := l.Ledger.ProgressAt, time.Now()
-	for l.State.HasStock() {
-		// Only changes of the sign of life count: its time is the database's, ours may differ.
-		if !l.Ledger.ProgressAt.Equal(progress) {
-			progress, since = l.Ledger.ProgressAt, time.Now()
-		}
-		if l.Ledger.State == sale.Resharing && time.Since(since) < reshareAlive {
+	var sign stalled
+	for keepsShares(l) {
+		if l.Ledger.State == sale.Resharing && !sign.look(l.Ledger, time.Now()) {
 			var err error
 			if l, err = r.again(ctx, l.ID); err != nil {
 				return err
 			}
 			continue
 		}
-		why, err := r.mismatch(ctx, l)
+		why, err := r.inspect(ctx, l)
 		if err != nil || why == "" {
 			return err
 		}
-		err = r.resharer.Run(ctx, l.ID, ReshareOrder{Reason: "start: " + why, Full: true})
+		err = r.resharer.Run(ctx, l.ID, ReshareOrder{Reason: "start: " + why, Full: true, Seen: l.Ledger.Epoch})
 		if !errors.Is(err, sale.ErrConflict) {
 			return err
 		}
@@ -81,6 +77,28 @@ func (r *Restorer) restore(ctx context.Context, l sale.Listing) error {
 		}
 	}
 	return nil
+}
+
+// keepsShares tells whether the gate should hold whole shares of a SKU. Those of a closed one still take what its orders
+// give back, until it is closed out; under path mysql nobody asks them.
+func keepsShares(l sale.Listing) bool {
+	return (l.State.HasStock() || l.State == sale.Closed) && (l.Ledger.Mode != sale.ModeMySQL || !l.Ledger.Live())
+}
+
+// inspect looks at all shares of a SKU.
+func (r *Restorer) inspect(ctx context.Context, l sale.Listing) (string, error) {
+	if !l.Ledger.Live() {
+		return halfWay, nil
+	}
+	figures, err := r.gate.Peek(ctx, l.ID, l.Slots)
+	if err != nil {
+		return "", err
+	}
+	gate, err := r.layer.Identity(ctx)
+	if err != nil {
+		return "", err
+	}
+	return mismatch(figures, gate, l), nil
 }
 
 // again waits a moment for the node that is resharing and reads the SKU anew.
@@ -93,29 +111,37 @@ func (r *Restorer) again(ctx context.Context, sku string) (sale.Listing, error) 
 	}
 }
 
-// mismatch says why the shares need a reshare; empty when they do not.
-func (r *Restorer) mismatch(ctx context.Context, l sale.Listing) (string, error) {
-	if !l.Ledger.Live() {
-		return "a reshare was left half-way", nil
-	}
-	figures, err := r.gate.Peek(ctx, l.ID, l.Slots)
-	if err != nil {
-		return "", err
-	}
+// mismatch says why the shares need a reshare; empty when they do not. gate is what the gate is now.
+func mismatch(figures []sale.Figures, gate string, l sale.Listing) string {
 	for _, f := range figures {
 		switch {
 		case f.Gone:
-			return fmt.Sprintf("share %s is gone", f.Share), nil
+			return fmt.Sprintf("share %s is gone", f.Share)
 		case f.Sealed || f.Epoch != l.Ledger.LiveEpoch:
-			return fmt.Sprintf("share %s is of epoch %d, live is %d", f.Share, f.Epoch, l.Ledger.LiveEpoch), nil
+			return fmt.Sprintf("share %s is of epoch %d, live is %d", f.Share, f.Epoch, l.Ledger.LiveEpoch)
 		}
 	}
-	gate, err := r.layer.Identity(ctx)
-	if err != nil {
-		return "", err
-	}
 	if gate != l.Ledger.LaidGate {
-		return "Redis restarted or failed over", nil
+		return "Redis restarted or failed over"
 	}
-	return "", nil
+	return ""
+}
+
+// halfWay is the mismatch of a SKU whose epoch was raised and never became live.
+const halfWay = "a reshare was left half-way"
+
+// stalled tells how long a reshare shows no sign of life. Only changes count: the sign's time is the database's, ours may
+// differ.
+type stalled struct {
+	epoch    int64
+	progress time.Time
+	since    time.Time
+}
+
+// look notes what the ledger says at now and tells whether the reshare is dead.
+func (s *stalled) look(l sale.Ledger, now time.Time) bool {
+	if s.since.IsZero() || s.epoch != l.Epoch || !s.progress.Equal(l.ProgressAt) {
+		*s = stalled{epoch: l.Epoch, progress: l.ProgressAt, since: now}
+	}
+	return now.Sub(s.since) >= reshareAlive
 }

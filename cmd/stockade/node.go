@@ -41,6 +41,7 @@ type node struct {
 	watcher   *service.Watcher
 	journal   *service.JournalSweeper
 	restorer  *service.Restorer
+	healer    *service.Healer
 	skus      *service.SKUs
 	settling  *settlement
 	health    *health
@@ -130,8 +131,18 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	n.journal = service.NewJournalSweeper(cfg.Service, service.JournalParts{
 		Ledgers: n.db, Promiser: n.db, Gate: n.gate, Watcher: n.watcher, Faults: n.faults, Log: n.log,
 	})
-	resharer := service.NewResharer(cfg.Service, n.db, n.gate, n.gate, n.log)
+	resharer := service.NewResharer(cfg.Service, service.ResharerParts{
+		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Hints: n.gate, Faults: n.faults, Log: n.log,
+	})
 	n.restorer = service.NewRestorer(n.db, n.gate, n.gate, resharer, n.log)
+	conservation := service.NewConservation(service.ConservationParts{
+		Ledgers: n.db, Gate: n.gate, Books: n.db, Hints: n.gate, Now: time.Now, Log: n.log,
+		PauseOnUnexplained: cfg.Service.CloseOnUnexplainedDrift,
+	})
+	n.healer = service.NewHealer(service.HealerParts{
+		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Resharer: resharer, Conservation: conservation,
+		Active: n.watcher.Active, Now: time.Now, Log: n.log,
+	})
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: n.db, Gate: n.gate, Resharer: resharer, Catalogue: n.catalogue, Flags: n.flags, Hints: n.gate,
 		Books: n.db, Now: time.Now,
@@ -158,7 +169,7 @@ func (n *node) start() <-chan error {
 	n.relay.Start()
 	n.consumers.Start()
 	n.settling.start()
-	loops := []func(context.Context){n.watcher.Run, n.journal.Run, n.health.Run, n.listen, n.restore}
+	loops := []func(context.Context){n.watcher.Run, n.journal.Run, n.health.Run, n.listen, n.restore, n.healer.Run}
 	for _, loop := range append(loops, n.settling.loops()...) {
 		n.background.Go(func() { loop(ctx) })
 	}
