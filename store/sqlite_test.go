@@ -19,6 +19,9 @@ var (
 	_ service.Ledgers     = (*store.DB)(nil)
 	_ service.Bookkeeper  = (*store.DB)(nil)
 	_ service.Settlements = (*store.DB)(nil)
+	_ service.DeadLetters = (*store.DB)(nil)
+	_ service.Closeouts   = (*store.DB)(nil)
+	_ service.ToggleStore = (*store.DB)(nil)
 )
 
 func TestSQLite(t *testing.T) { storetest.Run(t, openSQLite) }

@@ -13,7 +13,7 @@ var sqlFiles embed.FS
 // statements holds the SQL of one dialect. Each field is one file, named in files.
 type statements struct {
 	ping, schemaVersion                                                  string
-	skuInsert, skuLock, skuState, skuSlots string
+	skuInsert, skuLock, skuState, skuSlots                               string
 	listing, listings                                                    string
 	ledgerInsert, ledgerLock, ledgerShare, ledgerPromise                 string
 	ledgerRaise, ledgerProgress, ledgerFinish, ledgerLaid                string
@@ -28,6 +28,14 @@ type statements struct {
 	paymentByIDs, paymentInsert                                          string
 	ledgerSettle, ledgerEpochs, ledgerCarry                              string
 	restockInsert, restockWaiting, restockCredit, restockUncredited      string
+	ledgerBypass, ledgerCorrect, outboxBuyers                            string
+	reconcileOutbox, reconcileOrders, reconcileLock, reconcileSettled    string
+	deadInsert, deadReopen, deadSeq, deadList, deadBySeq                 string
+	deadHandle, deadOpen                                                 string
+	closeoutUnfinished, closeoutUncredited                               string
+	closeoutInsert, closeoutReport                                       string
+	archivePage, archiveCopy, archiveDelete                              string
+	toggleList, toggleSet, auditInsert                                   string
 }
 
 func (s *statements) files() map[string]*string {
@@ -35,7 +43,7 @@ func (s *statements) files() map[string]*string {
 		"ping": &s.ping, "schema_version": &s.schemaVersion,
 		"sku_insert": &s.skuInsert, "sku_lock": &s.skuLock, "sku_state": &s.skuState,
 		"sku_slots": &s.skuSlots,
-		"listing": &s.listing, "listings": &s.listings,
+		"listing":   &s.listing, "listings": &s.listings,
 		"ledger_insert": &s.ledgerInsert, "ledger_lock": &s.ledgerLock, "ledger_share": &s.ledgerShare,
 		"ledger_promise": &s.ledgerPromise, "ledger_raise": &s.ledgerRaise, "ledger_progress": &s.ledgerProgress,
 		"ledger_finish": &s.ledgerFinish, "ledger_laid": &s.ledgerLaid,
@@ -56,6 +64,16 @@ func (s *statements) files() map[string]*string {
 		"ledger_settle": &s.ledgerSettle, "ledger_epochs": &s.ledgerEpochs, "ledger_carry": &s.ledgerCarry,
 		"restock_insert": &s.restockInsert, "restock_waiting": &s.restockWaiting,
 		"restock_credit": &s.restockCredit, "restock_uncredited": &s.restockUncredited,
+
+		"ledger_bypass": &s.ledgerBypass, "ledger_correct": &s.ledgerCorrect, "outbox_buyers": &s.outboxBuyers,
+		"reconcile_outbox": &s.reconcileOutbox, "reconcile_orders": &s.reconcileOrders,
+		"reconcile_lock": &s.reconcileLock, "reconcile_settled": &s.reconcileSettled,
+		"dead_insert": &s.deadInsert, "dead_reopen": &s.deadReopen, "dead_seq": &s.deadSeq, "dead_list": &s.deadList,
+		"dead_by_seq": &s.deadBySeq, "dead_handle": &s.deadHandle, "dead_open": &s.deadOpen,
+		"closeout_unfinished": &s.closeoutUnfinished, "closeout_uncredited": &s.closeoutUncredited,
+		"closeout_insert": &s.closeoutInsert, "closeout_report": &s.closeoutReport,
+		"archive_page": &s.archivePage, "archive_copy": &s.archiveCopy, "archive_delete": &s.archiveDelete,
+		"toggle_list": &s.toggleList, "toggle_set": &s.toggleSet, "audit_insert": &s.auditInsert,
 	}
 }
 

@@ -90,8 +90,9 @@ func TestAdminCalls(t *testing.T) {
 		{"GET", "/demo/shares", "", "shares", `{"shares":[` +
 			`{"share":"0","gone":false,"sealed":false,"epoch":1,"left":7,"pending":0,"initial":9,"changes":2},` +
 			`{"share":"reserve","gone":true,"sealed":false,"epoch":0,"left":0,"pending":0,"initial":0,"changes":0}]}`},
-		{"GET", "/demo/books", "", "books", `{"total":100,"promised":2,"live_units":2,"live_orders":1,"orders":1,` +
-			`"missing":0,"strangers":0,"over_limit":0}`},
+		{"GET", "/demo/books", "", "books", `{"total":100,"promised":2,"sold":0,"live_units":2,` +
+			`"live_orders":1,"paid_units":0,"orders":1,"unpaid":1,"paid":0,"closed":0,"missing":0,"uncredited":0,` +
+			`"strangers":0,"over_limit":0}`},
 	} {
 		n.shop.set(func() { n.shop.moves = nil })
 		got := send(t, tc.method, base+tc.path, tc.body)

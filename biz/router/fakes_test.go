@@ -155,7 +155,7 @@ func (s *shop) Shares(_ context.Context, sku string) ([]sale.Figures, error) {
 
 func (s *shop) Books(_ context.Context, sku string) (sale.Books, error) {
 	_, err := s.use("books", sku)
-	return sale.Books{Total: 100, Promised: 2, LiveUnits: 2, LiveOrders: 1, Orders: 1}, err
+	return sale.Books{Total: 100, Promised: 2, LiveUnits: 2, LiveOrders: 1, Orders: 1, Unpaid: 1}, err
 }
 
 func (s *shop) Readiness() handler.Readiness {

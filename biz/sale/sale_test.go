@@ -184,6 +184,8 @@ func TestBooksAgree(t *testing.T) {
 	for what, spoil := range map[string]func(*sale.Books){
 		"promised twice":     func(b *sale.Books) { b.Promised++ },
 		"oversold":           func(b *sale.Books) { b.Total-- },
+		"paid and not sold":  func(b *sale.Books) { b.PaidUnits++ },
+		"sold beyond":        func(b *sale.Books) { b.Sold, b.PaidUnits = b.Promised+1, b.Promised+1 },
 		"a stranger":         func(b *sale.Books) { b.Strangers++ },
 		"a buyer over limit": func(b *sale.Books) { b.OverLimit++ },
 	} {

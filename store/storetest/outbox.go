@@ -282,7 +282,8 @@ func books(t *testing.T, s Subject) {
 	closeOrder(t, s, orders[4], "CANCELLED")
 	wantOutcomes(t, promise(t, s.DB, take("a", "greedy", 3, 10)), sale.Promised) // the take's limit counts
 	want := sale.Books{
-		Total: 100, Promised: 7, LiveUnits: 7, LiveOrders: 5, Orders: 4, Missing: 2, Strangers: 1, OverLimit: 1,
+		Total: 100, Promised: 7, LiveUnits: 7, LiveOrders: 5, Orders: 4, Unpaid: 4, Missing: 2, Strangers: 1,
+		OverLimit: 1,
 	}
 	if b, err := s.DB.Books(ctx, "a"); err != nil || b != want {
 		t.Fatalf("books %+v, %v, want %+v", b, err, want)

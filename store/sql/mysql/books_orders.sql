@@ -1,1 +1,7 @@
-SELECT COUNT(*) FROM orders WHERE sku = ?
+SELECT COUNT(*),
+       COALESCE(SUM(CASE WHEN state = 1 THEN 1 ELSE 0 END), 0),
+       COALESCE(SUM(CASE WHEN state = 2 THEN 1 ELSE 0 END), 0),
+       COALESCE(SUM(CASE WHEN state = 3 THEN 1 ELSE 0 END), 0),
+       COALESCE(SUM(CASE WHEN state = 2 THEN qty ELSE 0 END), 0)
+FROM orders
+WHERE sku = ?

@@ -1,0 +1,1 @@
+INSERT INTO closeout (sku, report, at) VALUES (?, ?, ?)

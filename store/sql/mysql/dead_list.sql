@@ -1,0 +1,5 @@
+SELECT seq, message_id, sku, order_id, error, source, content_type, '', state, attempts, at, handled_at, handled_by
+FROM dead_letter
+WHERE seq > ? AND (? = '' OR state = ?) AND (? = '' OR sku = ?)
+ORDER BY seq
+LIMIT ?

@@ -1,0 +1,1 @@
+SELECT seq FROM dead_letter WHERE message_id = ?

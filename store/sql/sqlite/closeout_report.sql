@@ -1,0 +1,1 @@
+SELECT report FROM closeout WHERE sku = ?

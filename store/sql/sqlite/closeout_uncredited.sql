@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM restock WHERE sku = ? AND credited_at IS NULL

@@ -1,0 +1,1 @@
+UPDATE dead_letter SET state = ?, handled_at = ?, handled_by = ? WHERE seq = ? AND state = ?

@@ -1,0 +1,1 @@
+UPDATE ledger SET promised = ?, sold = ?, changes = changes + ? WHERE sku = ?

@@ -1,0 +1,1 @@
+SELECT state FROM outbox WHERE id = ?

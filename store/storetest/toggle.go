@@ -1,0 +1,88 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stockade/biz/sale"
+)
+
+func toggles(t *testing.T, s Subject) {
+	ctx := deadline(t)
+	listed := func() []sale.Toggle {
+		t.Helper()
+		all, err := s.DB.Toggles(ctx)
+		must(t, err)
+		for i := range all {
+			if all[i].ChangedAt.IsZero() {
+				t.Fatalf("never changed: %+v", all[i])
+			}
+			all[i].ChangedAt = time.Time{}
+		}
+		return all
+	}
+	if got := listed(); len(got) != 0 {
+		t.Fatalf("before any was set: %+v", got)
+	}
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	all := sale.Toggle{
+		Name: sale.ToggleDurability, Value: sale.DurabilityJournal, Reason: strings.Repeat("r", 1024),
+		Actor: strings.Repeat("a", 128),
+	}
+	one := all
+	one.Scope, one.Value, one.Until = "sku-1", sale.DurabilityOutbox, until
+	expired := sale.Toggle{
+		Name: sale.ToggleRelay, Value: sale.WorkPauses, Reason: "r", Actor: "a", Until: time.Now().Add(-time.Hour),
+	}
+	for _, set := range []sale.Toggle{one, all, expired} {
+		must(t, s.DB.SetToggle(ctx, set))
+	}
+	if got := listed(); !slices.Equal(got, []sale.Toggle{all, one}) {
+		t.Fatalf("toggles %+v, want %+v and %+v", got, all, one)
+	}
+	one.Value, one.Until, one.Reason, one.Actor = sale.DurabilityJournal, time.Time{}, "worse now", "b"
+	must(t, s.DB.SetToggle(ctx, one))
+	if got := listed(); !slices.Equal(got, []sale.Toggle{all, one}) {
+		t.Fatalf("toggles %+v, want %+v and %+v", got, all, one)
+	}
+	if n := count(t, s, "SELECT COUNT(*) FROM audit WHERE action = 'toggle' AND at > 0"); n != 4 {
+		t.Fatalf("%d audit rows", n)
+	}
+	const last = `SELECT COUNT(*) FROM audit
+		WHERE actor = 'b' AND target = 'durability of sku-1' AND detail LIKE 'journal%worse now'`
+	if n := count(t, s, last); n != 1 {
+		t.Fatalf("%d audit rows tell of the last change", n)
+	}
+}
+
+func togglesRefuse(t *testing.T, s Subject) {
+	ctx := deadline(t)
+	good := sale.Toggle{Name: sale.ToggleExpiry, Value: sale.WorkPauses, Scope: "a", Reason: "r", Actor: "a"}
+	for field, breaks := range map[string][]func(*sale.Toggle){
+		"name":  {func(t *sale.Toggle) { t.Name = "entrance!" }, func(t *sale.Toggle) { t.Name = "" }},
+		"value": {func(t *sale.Toggle) { t.Value = sale.DurabilityJournal }, func(t *sale.Toggle) { t.Value = "" }},
+		"scope": {func(t *sale.Toggle) { t.Scope = "{a}" }},
+		"reason": {
+			func(t *sale.Toggle) { t.Reason = "" }, func(t *sale.Toggle) { t.Reason = strings.Repeat("r", 1025) },
+		},
+		"actor": {
+			func(t *sale.Toggle) { t.Actor = "" }, func(t *sale.Toggle) { t.Actor = strings.Repeat("a", 129) },
+		},
+	} {
+		for _, breakIt := range breaks {
+			bad := good
+			breakIt(&bad)
+			var input *sale.InputError
+			if err := s.DB.SetToggle(ctx, bad); !errors.As(err, &input) || input.Field != field {
+				t.Errorf("%+v: %v", bad, err)
+			}
+		}
+	}
+	if n := count(t, s, "SELECT COUNT(*) FROM audit"); n != 0 {
+		t.Errorf("%d audit rows of refused changes", n)
+	}
+	must(t, s.DB.SetToggle(ctx, good))
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stockade/biz/sale"
+)
+
+const (
+	maxReason = 1024 // bytes
+	// The longest detail is a reason behind a value and a time, well within the column's 4096 bytes.
+	auditToggle = "toggle"
+)
+
+// Toggles lists those that are set and not expired by the clock of the database, by name and scope.
+func (db *DB) Toggles(ctx context.Context) ([]sale.Toggle, error) {
+	return collect(ctx, db.read, func(rows *sql.Rows) (t sale.Toggle, err error) {
+		var until, changed int64
+		err = rows.Scan(&t.Name, &t.Scope, &t.Value, &t.Reason, &t.Actor, &until, &changed)
+		t.Until, t.ChangedAt = fromMillis(until), fromMillis(changed)
+		return t, err
+	}, db.sql.toggleList, millis(db.clock.now()))
+}
+
+// SetToggle stores a toggle over the one with its name and scope, and writes the audit row in the same transaction.
+// ChangedAt is the database's time, whatever the caller says. *sale.InputError naming the field that is wrong.
+func (db *DB) SetToggle(ctx context.Context, to sale.Toggle) error {
+	if err := checkToggle(to); err != nil {
+		return err
+	}
+	target, until := to.Name, "until it is changed"
+	if to.Scope != "" {
+		target += " of " + to.Scope
+	}
+	if !to.Until.IsZero() {
+		until = "until " + to.Until.UTC().Format(time.RFC3339)
+	}
+	return db.writing(ctx, func(t *txn) error {
+		now := millis(db.clock.now())
+		_, err := t.exec(ctx, db.sql.toggleSet, to.Name, to.Scope, to.Value, to.Reason, to.Actor, millis(to.Until), now)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, db.sql.auditInsert, now, to.Actor, auditToggle, target,
+			fmt.Sprintf("%s %s: %s", to.Value, until, to.Reason))
+		return err
+	})
+}
+
+func checkToggle(t sale.Toggle) error {
+	values, known := sale.ToggleValues[t.Name]
+	switch {
+	case !known:
+		return sale.BadInput("name", "must be a toggle's name")
+	case !slices.Contains(values, t.Value):
+		return sale.BadInput("value", "must be "+strings.Join(values, " or "))
+	case t.Scope != "" && !sale.ValidSKUID(t.Scope):
+		return sale.BadInput("scope", "must be empty or match "+sale.SKUIDPattern)
+	case t.Reason == "" || len(t.Reason) > maxReason:
+		return sale.BadInput("reason", fmt.Sprintf("must be of 1 to %d bytes", maxReason))
+	}
+	return checkActor(t.Actor)
+}
