@@ -19,6 +19,7 @@ type away struct {
 	*testing.T
 	proxy    *proxy
 	cfg      mq.Config
+	deps     mq.Deps
 	counters *mq.Counters
 	broker   mq.Broker
 	relay    *mq.Relay
@@ -27,7 +28,9 @@ type away struct {
 	all      []sale.Order
 }
 
-func goAway(t *testing.T) *away {
+func goAway(t *testing.T) *away { return goAwayWith(t, func(*mq.Config) {}) }
+
+func goAwayWith(t *testing.T, tune func(*mq.Config)) *away {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	a := &away{T: t, counters: new(mq.Counters), store: mqtest.NewStore(), rng: rand.New(rand.NewPCG(seed, 1))}
@@ -37,9 +40,11 @@ func goAway(t *testing.T) *away {
 		c.URL = through
 		c.ConnectTimeoutMs, c.WriteTimeoutMs, c.ConfirmTimeoutMs = 500, 500, 1000
 		c.HeartbeatMs = 1000
+		tune(c)
 	})
 	a.cfg = lab.Config
 	deps := mq.Deps{Counters: a.counters}
+	a.deps = deps
 	a.broker = lab.Open(t, deps)
 	a.relay = mq.NewRelay(a.cfg, deps, a.broker, a.store)
 	a.relay.Start()
@@ -51,15 +56,18 @@ func goAway(t *testing.T) *away {
 	return a
 }
 
-func (a *away) offer(n int) {
+// make makes n orders and commits their rows.
+func (a *away) make(n int) []sale.Order {
 	orders := make([]sale.Order, n)
 	for i := range orders {
 		orders[i] = mqtest.NewOrder(a.rng, uint64(len(a.all)+i))
 	}
 	a.store.Put(orders)
-	a.relay.Offer(slices.Clone(orders))
 	a.all = append(a.all, orders...)
+	return orders
 }
+
+func (a *away) offer(n int) { a.relay.Offer(slices.Clone(a.make(n))) }
 
 func (a *away) await(what string, holds func() bool) {
 	a.Helper()
@@ -180,5 +188,60 @@ func TestNetworkServerAbsentAtFirst(t *testing.T) {
 	}
 	if broker.Ready() {
 		t.Fatal("ready without a server")
+	}
+}
+
+// Connections are cut again and again while poison events pass their tiers: none is lost, each is one letter, and every
+// good order is written.
+func TestNetworkCutMidRetry(t *testing.T) {
+	a := goAway(t)
+	office := mqtest.NewOffice()
+	dead := mq.NewDeadConsumer(a.cfg, a.deps, a.broker, office)
+	dead.Start()
+	t.Cleanup(dead.Close)
+	var bad []sale.Order
+	for range 20 {
+		orders := a.make(20)
+		one := orders[a.rng.IntN(20)]
+		a.store.Refuse(mqtest.ForEver, one)
+		bad = append(bad, one)
+		a.relay.Offer(slices.Clone(orders))
+		retried := a.counters.Snapshot().Retried
+		a.await("an event in a tier, or away", func() bool {
+			return a.counters.Snapshot().Retried > retried || !a.broker.Ready()
+		})
+		a.proxy.Cut()
+	}
+	a.await("good orders written", func() bool { return a.store.Written() == len(a.all)-len(bad) })
+	a.await("letters", func() bool { return len(office.Letters()) == len(bad) })
+	letters := office.Letters()
+	for _, o := range bad {
+		if l, ok := letters[o.ID.String()]; !ok || l.Order == nil || *l.Order != o.ID {
+			t.Errorf("letter of %s: %+v", o.ID, l)
+		}
+	}
+	if changed := office.Changed(); len(changed) > 0 {
+		t.Error(changed)
+	}
+}
+
+// Orders accepted while the connection is cut are written within seconds, though their rows are far from old enough for
+// the sweeper of all rows.
+func TestNetworkShortLoss(t *testing.T) {
+	a := goAwayWith(t, func(c *mq.Config) { c.OutboxSweepAfterMs = 3_600_000 })
+	a.offer(100)
+	a.awaitAll()
+	a.proxy.Freeze()
+	a.proxy.Cut()
+	a.await("away", func() bool { return !a.broker.Ready() })
+	for range 10 {
+		a.offer(70)
+	}
+	a.await("dropped", func() bool { return a.counters.Snapshot().NotSent > 0 })
+	a.proxy.Thaw()
+	begin := time.Now()
+	a.awaitAll()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("written %v after the network was back", took)
 	}
 }

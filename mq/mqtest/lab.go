@@ -75,6 +75,8 @@ type bench struct {
 	counters *mq.Counters
 	broker   *Faults
 	store    *Store
+	office   *Office
+	switches *Switches
 	rng      *rand.Rand
 	made     uint64
 }
@@ -90,9 +92,12 @@ func setUp(t *testing.T, newLab NewLab, tune func(*mq.Config)) *bench {
 		names:    mq.NamesFor(lab.Config.Prefix),
 		counters: new(mq.Counters),
 		store:    NewStore(),
+		office:   NewOffice(),
+		switches: NewSwitches(),
 		rng:      rand.New(rand.NewPCG(seed, 1)),
 	}
-	b.deps = mq.Deps{Counters: b.counters}
+	b.store.Dead(b.office.HasLetter)
+	b.deps = mq.Deps{Counters: b.counters, Paused: b.switches.Paused, Faults: b.switches}
 	b.broker = WithFaults(lab.Open(t, b.deps))
 	return b
 }
@@ -113,6 +118,22 @@ func (b *bench) consumers() *mq.Consumers {
 	c.Start()
 	b.Cleanup(c.Close)
 	return c
+}
+
+// dead starts a consumer of dead letters that the test's end closes.
+func (b *bench) dead() *mq.DeadConsumer {
+	d := mq.NewDeadConsumer(b.lab.Config, b.deps, b.broker, b.office)
+	d.Start()
+	b.Cleanup(d.Close)
+	return d
+}
+
+// expiry starts a consumer of timeout messages that the test's end closes.
+func (b *bench) expiry() *mq.ExpiryConsumer {
+	e := mq.NewExpiryConsumer(b.lab.Config, b.deps, b.broker, b.office)
+	e.Start()
+	b.Cleanup(e.Close)
+	return e
 }
 
 // orders makes n orders and commits their rows.
@@ -149,8 +170,9 @@ func (b *bench) await(what string, holds func() bool) {
 	deadline := time.Now().Add(patience)
 	for !holds() {
 		if time.Now().After(deadline) {
-			b.Fatalf("not within %v: %s (written %d, NEW %d, SENT %d, %+v)", patience, what,
-				b.store.Written(), b.store.In(New), b.store.In(Sent), b.counters.Snapshot())
+			b.Fatalf("not within %v: %s (written %d, NEW %d, SENT %d, letters %d, expired %d, %+v)", patience, what,
+				b.store.Written(), b.store.In(New), b.store.In(Sent), len(b.office.Letters()), b.office.Expired(),
+				b.counters.Snapshot())
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

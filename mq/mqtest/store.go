@@ -42,9 +42,11 @@ type Store struct {
 	rows     map[sale.OrderID]*row
 	order    []sale.OrderID // of rows, oldest first
 	written  map[sale.OrderID]sale.Order
-	inserts  int // orders given to InsertOrders, repetitions counted
-	foreign  int // ids given to MarkSent that have no row
-	poison   map[sale.OrderID]bool
+	inserts  int                  // orders given to InsertOrders, repetitions counted
+	foreign  int                  // ids given to MarkSent that have no row
+	poison   map[sale.OrderID]int // refusals that are left
+	tries    map[sale.OrderID][]Try
+	dead     func(sale.OrderID) bool // has a dead letter
 	down     bool
 	notices  []sale.Notice
 	claimedN map[int64]time.Time
@@ -62,7 +64,9 @@ func NewStore() *Store {
 	return &Store{
 		rows:     map[sale.OrderID]*row{},
 		written:  map[sale.OrderID]sale.Order{},
-		poison:   map[sale.OrderID]bool{},
+		poison:   map[sale.OrderID]int{},
+		tries:    map[sale.OrderID][]Try{},
+		dead:     func(sale.OrderID) bool { return false },
 		claimedN: map[int64]time.Time{},
 	}
 }
@@ -77,12 +81,19 @@ func (s *Store) Put(orders []sale.Order) {
 	}
 }
 
-// PutNotice adds a notice.
-func (s *Store) PutNotice(topic string, orders []sale.Order) {
+// PutNotice adds a notice; payment may be empty.
+func (s *Store) PutNotice(topic, payment string, orders []sale.Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastSeq++
-	s.notices = append(s.notices, sale.Notice{Seq: s.lastSeq, Topic: topic, Orders: orders})
+	s.notices = append(s.notices, sale.Notice{Seq: s.lastSeq, Topic: topic, Orders: orders, Payment: payment})
+}
+
+// Dead tells RecheckSent which orders have a dead letter: their rows are DONE.
+func (s *Store) Dead(dead func(sale.OrderID) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead = dead
 }
 
 // SetDown makes InsertOrders fail with ErrDown, or work again.
@@ -92,13 +103,29 @@ func (s *Store) SetDown(down bool) {
 	s.down = down
 }
 
-// Refuse makes InsertOrders refuse these orders for ever.
-func (s *Store) Refuse(orders ...sale.Order) {
+// ForEver is more refusals than any test sees.
+const ForEver = 1 << 30
+
+// Refuse makes InsertOrders refuse these orders that many times; 0 makes it take them again.
+func (s *Store) Refuse(times int, orders ...sale.Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range orders {
-		s.poison[o.ID] = true
+		s.poison[o.ID] = times
 	}
+}
+
+// Try is one time that InsertOrders refused an order.
+type Try struct {
+	At      time.Time
+	Written int // orders written by then
+}
+
+// Tries lists when an order was refused.
+func (s *Store) Tries(id sale.OrderID) []Try {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tries[id])
 }
 
 // InsertOrders implements mq.Orders.
@@ -114,7 +141,8 @@ func (s *Store) InsertOrders(ctx context.Context, orders []sale.Order) ([]error,
 	}
 	refused := make([]error, len(orders))
 	for i, o := range orders {
-		if s.poison[o.ID] {
+		if s.poison[o.ID] > 0 {
+			s.poison[o.ID]--
 			refused[i] = ErrPoison
 			continue
 		}
@@ -122,6 +150,12 @@ func (s *Store) InsertOrders(ctx context.Context, orders []sale.Order) ([]error,
 			return nil, fmt.Errorf("order %s came again as another one", o.ID)
 		}
 		s.written[o.ID] = o
+	}
+	for i, err := range refused {
+		if err != nil {
+			id := orders[i].ID
+			s.tries[id] = append(s.tries[id], Try{time.Now(), len(s.written)})
+		}
 	}
 	return refused, nil
 }
@@ -174,7 +208,7 @@ func (s *Store) RecheckSent(_ context.Context, olderThan time.Duration, limit in
 		if r.state != Sent || time.Since(r.sent) < olderThan<<min(r.renewals, 6) {
 			continue
 		}
-		if _, ok := s.written[id]; ok || s.poison[id] {
+		if _, ok := s.written[id]; ok || s.dead(id) {
 			r.state = Done
 			done++
 		} else {

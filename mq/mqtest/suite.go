@@ -22,6 +22,22 @@ func Run(t *testing.T, newLab NewLab) {
 		{"InvalidOrderAmongGood", invalidOrderAmongGood},
 		{"ParkingWaitsForItsConfirm", parkingWaitsForItsConfirm},
 		{"UnreadableIsParkedWhole", unreadableIsParkedWhole},
+		{"RetryTiersInTurn", retryTiersInTurn},
+		{"RetrySucceeds", retrySucceeds},
+		{"UnreadableAmongGood", unreadableAmongGood},
+		{"LettersOnce", lettersOnce},
+		{"ReplayIsIdempotent", replayIsIdempotent},
+		{"HugeLetter", hugeLetter},
+		{"TierFull", tierFull},
+		{"DelayedOnce", delayedOnce},
+		{"ExpiryInBulk", expiryInBulk},
+		{"DelaysBounded", delaysBounded},
+		{"MissedSoon", missedSoon},
+		{"OverflowSoon", overflowSoon},
+		{"RelayPaused", relayPaused},
+		{"ConsumersPaused", consumersPaused},
+		{"ExpiryPaused", expiryPaused},
+		{"PointsFail", pointsFail},
 		{"StoreDown", storeDown},
 		{"ConsumerLostMidBatch", consumerLostMidBatch},
 		{"RequeueComesAgain", requeueComesAgain},
@@ -86,7 +102,7 @@ func poisonAmongGood(t *testing.T, newLab NewLab) {
 	b := setUp(t, newLab, untuned)
 	all := b.orders(100)
 	bad := all[b.rng.IntN(100)]
-	b.store.Refuse(bad)
+	b.store.Refuse(ForEver, bad)
 	b.consumers()
 	b.relay().Offer(slices.Clone(all))
 	good := slices.DeleteFunc(slices.Clone(all), func(o sale.Order) bool { return o == bad })
@@ -111,7 +127,7 @@ func poisonAmongGood(t *testing.T, newLab NewLab) {
 func parkingWaitsForItsConfirm(t *testing.T, newLab NewLab) {
 	b := setUp(t, newLab, untuned)
 	all := b.orders(50)
-	b.store.Refuse(all[7])
+	b.store.Refuse(ForEver, all[7])
 	b.relay().Offer(slices.Clone(all))
 	b.await("sent", func() bool { return b.store.In(Sent) == 50 })
 	b.broker.Sleep(true)

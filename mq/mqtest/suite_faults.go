@@ -2,6 +2,7 @@ package mqtest
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -223,15 +224,24 @@ func notices(t *testing.T, newLab NewLab) {
 	t.Cleanup(func() { b.lab.DeleteQueue(queue) })
 	b.broker.LoseConfirms(true)
 	for i := range 5 {
-		b.store.PutNotice(sale.TopicCreated, b.orders(i+1))
+		b.store.PutNotice(sale.TopicCreated, "", b.orders(i+1))
 	}
+	b.store.PutNotice(sale.TopicRefundRequired, "pay_7", b.orders(1))
 	b.relay()
-	for _, d := range b.receive(queue, 5) {
-		if d.Key != sale.TopicCreated || d.ContentType != mq.NoticeType {
-			t.Fatalf("%+v", d)
+	for _, d := range b.receive(queue, 6) {
+		var body struct {
+			Orders  []sale.Order
+			Payment *string `json:"payment_id"`
+		}
+		if err := json.Unmarshal(d.Body, &body); err != nil || d.ContentType != mq.NoticeType {
+			t.Fatalf("%v: %+v", err, d)
+		}
+		refund := d.Key == sale.TopicRefundRequired
+		if len(body.Orders) == 0 || refund != (body.Payment != nil && *body.Payment == "pay_7") {
+			t.Fatalf("notice %s: %s", d.Key, d.Body)
 		}
 	}
-	if n := b.store.Notices(); n != 5 {
+	if n := b.store.Notices(); n != 6 {
 		t.Fatalf("%d notices left although no confirm came", n)
 	}
 	b.broker.LoseConfirms(false)
