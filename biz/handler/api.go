@@ -25,6 +25,7 @@ type Parts struct {
 	Settlements Settlements
 	DeadLetters DeadLetters
 	Webhooks    *Webhooks
+	Toggles     Toggles
 
 	Streams *Streams
 	Now     func() time.Time

@@ -148,7 +148,7 @@ func (s *eventStream) run(ctx context.Context) error {
 
 // look reads the order and tells a change. A failed read is made up for by the next one.
 func (s *eventStream) look(ctx context.Context) error {
-	order, err := s.api.Orders.Order(ctx, s.buyer, s.last.ID)
+	order, err := s.api.Orders.OrderOf(ctx, s.last.SKU, s.buyer, s.last.ID)
 	if err != nil || order.State == s.last.State {
 		return nil
 	}

@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/cloudwego/hertz/pkg/app"
 
@@ -12,6 +13,8 @@ import (
 // Orders reads a buyer's orders. Another buyer's order is sale.ErrNotFound.
 type Orders interface {
 	Order(ctx context.Context, buyer string, id sale.OrderID) (sale.Order, error)
+	// OrderOf is Order for an order of this SKU: it also finds one whose acceptance is not in MySQL yet.
+	OrderOf(ctx context.Context, sku, buyer string, id sale.OrderID) (sale.Order, error)
 	// OrdersOf lists at most limit orders by id, after the given one; zero starts at the beginning.
 	OrdersOf(ctx context.Context, buyer string, after sale.OrderID, limit int) ([]sale.Order, error)
 }
@@ -44,7 +47,15 @@ func (a *API) order(ctx context.Context, c *app.RequestContext) (sale.Order, str
 	if problem != nil {
 		return sale.Order{}, "", problem
 	}
-	order, err := a.Orders.Order(ctx, buyer, id)
+	order, err := sale.Order{}, error(nil)
+	if sku, given := c.GetQuery("sku"); given {
+		if !sale.ValidSKUID(sku) {
+			return sale.Order{}, "", badInput(BadRequest, "sku", "must match "+sale.SKUIDPattern)
+		}
+		order, err = a.Orders.OrderOf(ctx, strings.Clone(sku), buyer, id)
+	} else {
+		order, err = a.Orders.Order(ctx, buyer, id)
+	}
 	switch {
 	case errors.Is(err, sale.ErrNotFound):
 		return sale.Order{}, "", &Problem{Code: OrderNotFound, Field: "id"}

@@ -74,6 +74,14 @@ func (s *shop) Order(_ context.Context, buyer string, id sale.OrderID) (sale.Ord
 	return o, s.err
 }
 
+func (s *shop) OrderOf(ctx context.Context, sku, buyer string, id sale.OrderID) (sale.Order, error) {
+	o, err := s.Order(ctx, buyer, id)
+	if err == nil && o.SKU != sku {
+		err = sale.ErrNotFound
+	}
+	return o, err
+}
+
 func (s *shop) OrdersOf(_ context.Context, buyer string, after sale.OrderID, limit int) ([]sale.Order, error) {
 	s.calls.Add(1)
 	s.mu.Lock()

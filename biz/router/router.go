@@ -34,6 +34,7 @@ type Parts struct {
 
 	Settlements handler.Settlements
 	DeadLetters handler.DeadLetters
+	Toggles     handler.Toggles
 
 	Limits  Limits
 	Winners Winners
@@ -95,7 +96,7 @@ func New(l *Listeners, p Parts) *Servers {
 	}
 	api := handler.New(handler.Parts{
 		Sales: p.Sales, Orders: p.Orders, Stock: p.Stock, SKUs: p.SKUs, Health: p.Health,
-		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg),
+		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg), Toggles: p.Toggles,
 		Streams: s.streams, Now: p.Now, Log: p.Log,
 	})
 	who := newClients(cfg)
@@ -184,6 +185,8 @@ func adminRoutes(h *server.Hertz, api *handler.API) {
 	orders := h.Group("/admin/v1/orders")
 	orders.GET("/:id", api.ShowOrder)
 	orders.POST("/:id/cancel", api.CancelAnyOrder)
+	h.GET("/admin/v1/toggles", api.ListToggles)
+	h.PUT("/admin/v1/toggles/:name", api.SetToggle)
 	dead := h.Group("/admin/v1/dead")
 	dead.GET("", api.ListDead)
 	dead.GET("/:seq", api.ShowDead)

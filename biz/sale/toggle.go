@@ -10,7 +10,7 @@ type Toggle struct {
 	Reason    string    `json:"reason"`
 	Actor     string    `json:"actor"`
 	Until     time.Time `json:"until,omitzero"` // zero: until it is changed
-	ChangedAt time.Time `json:"changed_at"`
+	ChangedAt time.Time `json:"changed_at,omitzero"`
 }
 
 // Toggles by name, with their values; the first value is the default.

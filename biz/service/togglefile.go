@@ -101,8 +101,8 @@ func parseToggles(text []byte) ([]sale.Toggle, error) {
 	return all, nil
 }
 
-// toggleNames lists the toggles by name.
-func toggleNames() []string { return sortedKeys(sale.ToggleValues) }
+// ToggleNames lists the toggles by name.
+func ToggleNames() []string { return sortedKeys(sale.ToggleValues) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 

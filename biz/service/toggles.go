@@ -20,9 +20,11 @@ const (
 	toggleHintEvery  = 250 * time.Millisecond // reads of the store for hints
 	toggleTimeout    = time.Second            // one read of the store
 
-	maxToggleReason = 1024 // bytes
-	maxToggleActor  = 128  // bytes
+	maxToggleActor = 128 // bytes
 )
+
+// MaxToggleReason bounds the reason of a toggle, in bytes.
+const MaxToggleReason = 1024
 
 // Toggles knows every operator's switch. Its values come from a file of this node, which wins, then from the store, then
 // from the defaults. Reading them takes no lock and works while every server is down.
@@ -104,8 +106,8 @@ func (t *Toggles) Set(ctx context.Context, toggle sale.Toggle) error {
 		return err
 	}
 	switch {
-	case toggle.Reason == "" || len(toggle.Reason) > maxToggleReason:
-		return sale.BadInput("reason", fmt.Sprintf("must be 1 to %d bytes", maxToggleReason))
+	case toggle.Reason == "" || len(toggle.Reason) > MaxToggleReason:
+		return sale.BadInput("reason", fmt.Sprintf("must be 1 to %d bytes", MaxToggleReason))
 	case toggle.Actor == "" || len(toggle.Actor) > maxToggleActor:
 		return sale.BadInput("actor", fmt.Sprintf("must be 1 to %d bytes", maxToggleActor))
 	case !toggle.Until.IsZero() && !toggle.Until.After(t.parts.Now()):
@@ -126,7 +128,7 @@ func checkToggle(toggle sale.Toggle) error {
 	values, known := sale.ToggleValues[toggle.Name]
 	switch {
 	case !known:
-		return sale.BadInput("name", "must be one of "+listed(toggleNames()))
+		return sale.BadInput("name", "must be one of "+listed(ToggleNames()))
 	case !slices.Contains(values, toggle.Value):
 		return sale.BadInput("value", "must be one of "+listed(values))
 	case toggle.Scope != "" && toggle.Name != sale.ToggleDurability:
@@ -238,7 +240,7 @@ func (t *Toggles) build() {
 
 func newToggleView(local, stored []sale.Toggle) *toggleView {
 	v := &toggleView{all: map[string]string{}, scoped: map[string]map[string]string{}}
-	for _, name := range toggleNames() {
+	for _, name := range ToggleNames() {
 		states := map[string]ToggleState{"": {
 			Toggle: sale.Toggle{Name: name, Value: sale.ToggleValues[name][0]}, Source: ToggleDefault,
 		}}

@@ -43,7 +43,7 @@ func runDemo(ctx context.Context, cfg conf.Config, log *slog.Logger, r rush, pro
 	}
 	e.start()
 	defer func() {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout(cfg))
 		defer cancel()
 		err = errors.Join(err, e.stop(bounded))
 	}()

@@ -38,7 +38,7 @@ func (c *cli) runDev(ctx context.Context, cfg conf.Config) error {
 		}
 	case <-ctx.Done():
 	}
-	return serveUntil(ctx, served, e.stop, log)
+	return serveUntil(ctx, served, e.stop, stopTimeout(cfg), log)
 }
 
 // seed puts a SKU on sale if it is not there yet, or was left half-way. What an operator did with it since stays.
@@ -68,6 +68,7 @@ type banner struct {
 	Admin  string `json:"admin"`
 	Buy    string `json:"buy"`
 	Follow string `json:"follow"`
+	Pay    string `json:"pay"`
 }
 
 // banner names another buyer at every start, so that its purchase always buys.
@@ -75,12 +76,13 @@ func (e *embedded) banner(now time.Time) banner {
 	public := "http://" + e.servers.PublicAddr().String()
 	buyer := fmt.Sprintf("buyer-%x", now.UnixMilli()&0xffffff)
 	const key = "first-click"
+	order := sale.DeriveOrderID(demoSKU, buyer, key)
 	return banner{
 		Data: e.cfg.Store.Path, Public: public, Admin: "http://" + e.servers.AdminAddr().String(),
 		Buy: fmt.Sprintf("curl -sS -X POST %s/v1/skus/%s/orders -H 'X-Buyer-Id: %s' -H 'Idempotency-Key: %s' "+
 			"-H 'Content-Type: application/json' -d '{\"quantity\":1}'", public, demoSKU, buyer, key),
-		Follow: fmt.Sprintf("curl -sS %s/v1/orders/%s -H 'X-Buyer-Id: %s'", public,
-			sale.DeriveOrderID(demoSKU, buyer, key), buyer),
+		Follow: fmt.Sprintf("curl -sS %s/v1/orders/%s -H 'X-Buyer-Id: %s'", public, order, buyer),
+		Pay:    fmt.Sprintf("stockade order pay %s --public %s --secret %s", order, public, e.cfg.Router.PaymentSecrets[0]),
 	}
 }
 
@@ -98,7 +100,10 @@ Buy one unit of %q:
 Follow that order to CREATED:
   %s
 
+Pay for it, as a payment provider's signed callback does:
+  %s
+
 Ctrl-C stops it.
-`, b.Data, b.Public, b.Admin, demoSKU, b.Buy, b.Follow)
+`, b.Data, b.Public, b.Admin, demoSKU, b.Buy, b.Follow, b.Pay)
 	return err
 }

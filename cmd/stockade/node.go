@@ -141,7 +141,8 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	})
 	n.healer = service.NewHealer(service.HealerParts{
 		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Resharer: resharer, Conservation: conservation,
-		Active: n.watcher.Active, Now: time.Now, Log: n.log,
+		Active: n.watcher.Active, Paused: func() bool { return n.toggles.Paused(sale.ToggleReshare) },
+		Now: time.Now, Log: n.log,
 	})
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: n.db, Gate: n.gate, Resharer: resharer, Catalogue: n.catalogue, Flags: n.flags, Hints: n.gate,
@@ -155,7 +156,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	})
 	n.servers = router.New(n.listeners, router.Parts{
 		Sales: sales, Orders: sales, Stock: sales,
-		Settlements: n.settling.settler, DeadLetters: n.settling.burier,
+		Settlements: n.settling.settler, DeadLetters: n.settling.burier, Toggles: n.toggles,
 		SKUs: n.skus, Health: n.health, Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
 	})
 	return nil
@@ -166,10 +167,11 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 func (n *node) start() <-chan error {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.endLoops = cancel
+	n.toggles.Load(ctx)
 	n.relay.Start()
 	n.consumers.Start()
 	n.settling.start()
-	loops := []func(context.Context){n.watcher.Run, n.journal.Run, n.health.Run, n.listen, n.restore, n.healer.Run}
+	loops := []func(context.Context){n.watcher.Run, n.journal.Run, n.toggles.Run, n.health.Run, n.listen, n.restore, n.healer.Run}
 	for _, loop := range append(loops, n.settling.loops()...) {
 		n.background.Go(func() { loop(ctx) })
 	}
@@ -183,6 +185,7 @@ func (n *node) listen(ctx context.Context) {
 	n.gate.Listen(ctx, func(sku string) {
 		n.catalogue.Forget(sku)
 		n.flags.Clear(sku)
+		n.toggles.Hint()
 	})
 }
 
@@ -202,20 +205,6 @@ func (n *node) restore(ctx context.Context) {
 		case <-time.After(restoreEvery):
 		}
 	}
-}
-
-// stop ends the node: first no new requests, then those in flight with all that they need, then what was accepted goes
-// out, then the clients close. ctx bounds the wait for requests in flight.
-func (n *node) stop(ctx context.Context) error {
-	n.health.stopping()
-	err := n.servers.Shutdown(ctx)
-	n.settling.stop()
-	n.writer.Close()
-	n.relay.Close()
-	n.consumers.Close()
-	n.endLoops()
-	n.background.Wait()
-	return errors.Join(err, n.closeClients())
 }
 
 // closeClients closes what newNode opened, as far as it got.

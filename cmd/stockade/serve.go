@@ -12,9 +12,6 @@ import (
 	"stockade/store"
 )
 
-// stopTimeout bounds how long a stop waits for requests in flight.
-const stopTimeout = 15 * time.Second
-
 // runMigrate brings the schema of the database up to date.
 func (c *cli) runMigrate(ctx context.Context, cfg conf.Config) error {
 	if err := store.Migrate(ctx, cfg.Store); err != nil {
@@ -50,18 +47,25 @@ func (c *cli) runServe(ctx context.Context, cfg conf.Config) error {
 	}
 	served := n.start()
 	log.Info("serving", "public", n.servers.PublicAddr().String(), "admin", n.servers.AdminAddr().String())
-	return serveUntil(ctx, served, n.stop, log)
+	return serveUntil(ctx, served, n.stop, stopTimeout(cfg), log)
 }
 
-// serveUntil waits for the end of ctx, or of the servers, and stops what ran.
-func serveUntil(ctx context.Context, served <-chan error, stop func(context.Context) error, log *slog.Logger) error {
+// stopTimeout bounds a stop in all.
+func stopTimeout(cfg conf.Config) time.Duration {
+	return time.Duration(cfg.StopTimeoutMs) * time.Millisecond
+}
+
+// serveUntil waits for the end of ctx, or of the servers, and stops what ran within the bound.
+func serveUntil(
+	ctx context.Context, served <-chan error, stop func(context.Context) error, bound time.Duration, log *slog.Logger,
+) error {
 	var err error
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
 	case err = <-served:
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
 	err = errors.Join(err, stop(bounded))
 	log.Info("stopped")

@@ -78,9 +78,10 @@ func TestEveryExampleParses(t *testing.T) {
 
 // What changes a SKU can be tried without changing it; what only reads has no such flag to wonder about.
 func TestWhatChangesHasADryRun(t *testing.T) {
-	changing := []string{"create", "load", "open", "pause", "close", "adjust"}
+	changing := []string{"create", "load", "open", "pause", "close", "adjust", "cancel", "pay", "replay", "drop", "set"}
+	groups := []string{"sku", "order", "dead", "toggle"}
 	for _, cmd := range leaves(newRoot()) {
-		if !strings.HasPrefix(cmd.CommandPath(), "stockade sku ") {
+		if !slices.Contains(groups, cmd.Parent().Name()) {
 			continue
 		}
 		has := cmd.Flags().Lookup("dry-run") != nil
@@ -104,8 +105,15 @@ func TestFailuresWriteToStandardErrorOnly(t *testing.T) {
 		switch {
 		case cmd.Flags().Lookup("set") != nil:
 			args, want = append(args, "--set", "no.such=1"), exitConfig
-		case path == "stockade order show":
+		case path == "stockade order show" || path == "stockade order cancel":
 			args = append(args, "0198a1b2-0000-7000-8000-000000000000", "--buyer", "u1")
+		case path == "stockade order pay":
+			args = append(args, "0198a1b2-0000-7000-8000-000000000000", "--secret", testSecret)
+		case path == "stockade dead list", path == "stockade toggle list":
+		case path == "stockade toggle set":
+			args = append(args, "durability", "journal", "--reason", "test")
+		case strings.HasPrefix(path, "stockade dead "):
+			args = append(args, "7")
 		case path == "stockade order list":
 			args = append(args, "--buyer", "u1")
 		case path == "stockade sku create":
@@ -153,6 +161,17 @@ func TestWrongCommandLines(t *testing.T) {
 		{"sku adjust demo", exitUsage, "takes SKU +N|-N"},
 		{"order list", exitUsage, "--buyer is required"},
 		{"order show x --buyer u", exitData, "must be a UUID"},
+		{"order cancel x", exitData, "must be a UUID"},
+		{"order pay x --secret s", exitData, "must be a UUID"},
+		{"order pay 0198a1b2-0000-7000-8000-000000000000", exitUsage, "--secret or STOCKADE_PAYMENT_SECRET is required"},
+		{"order pay 0198a1b2-0000-7000-8000-000000000000 --secret whsec_x", exitData, "--secret: the secret must be whsec_"},
+		{"toggle set durability journal", exitUsage, "--reason is required"},
+		{"toggle set path mysql --reason x", exitData, "there is no toggle"},
+		{"toggle set durability journal --reason x --sku a/b", exitData, "must match"},
+		{"toggle set durability", exitUsage, "takes NAME VALUE, got 1 argument"},
+		{"dead show x", exitData, "must be the number of a dead letter"},
+		{"dead drop 0", exitData, "must be the number of a dead letter"},
+		{"dead replay", exitUsage, "takes SEQ, got 0 arguments"},
 		{"check --wait soon", checkUnknown, "invalid argument"},
 		{"check -o xml", checkUnknown, "must be one of"},
 		{"check --public nowhere", checkUnknown, "--public: must be a URL"},

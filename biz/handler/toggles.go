@@ -1,0 +1,102 @@
+package handler
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cloudwego/hertz/pkg/app"
+
+	"stockade/biz/sale"
+	"stockade/biz/service"
+)
+
+// Bounds of a toggle's end.
+const (
+	minToggleFor = time.Second
+	maxToggleFor = 30 * 24 * time.Hour
+)
+
+// Toggles are an operator's switches. The errors of Set are *sale.InputError and sale.ErrUnavailable.
+type Toggles interface {
+	List() []service.ToggleState
+	Set(ctx context.Context, t sale.Toggle) error
+}
+
+// TogglesJSON is the answer of GET /admin/v1/toggles and of a change.
+type TogglesJSON struct {
+	Toggles []service.ToggleState `json:"toggles"` // as they are in effect on this node
+}
+
+// ListToggles serves GET /admin/v1/toggles.
+func (a *API) ListToggles(_ context.Context, c *app.RequestContext) {
+	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List()})
+}
+
+// SetToggle serves PUT /admin/v1/toggles/{name}.
+func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
+	toggle := sale.Toggle{Name: strings.Clone(c.Param("name"))}
+	if _, known := sale.ToggleValues[toggle.Name]; !known {
+		badInput(BadRequest, "name", "must be one of "+strings.Join(service.ToggleNames(), ", ")).Write(c)
+		return
+	}
+	d := a.decoders.get()
+	defer a.decoders.put(d)
+	problem := d.read(c)
+	if problem == nil {
+		problem = d.toggle(&toggle, a.Now())
+	}
+	if problem != nil {
+		problem.Write(c)
+		return
+	}
+	if err := a.Toggles.Set(ctx, toggle); err != nil {
+		a.fail(c, err)
+		return
+	}
+	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List()})
+}
+
+// toggle decodes {"value", "reason", "scope", "for", "actor"}, of which the first two must be there. What values there
+// are is for the use case to say.
+func (d *decoder) toggle(t *sale.Toggle, now time.Time) *Problem {
+	const aName = "a name of 1 to 64 bytes of printable UTF-8"
+	t.Actor = "operator"
+	problem := d.members(func(name []byte) (known bool, problem *Problem) {
+		switch string(name) {
+		case "value":
+			t.Value, problem = d.text("value", "one of the toggle's values")
+		case "reason":
+			t.Reason, problem = d.text("reason", "why, for those who look later")
+		case "scope":
+			t.Scope, problem = d.text("scope", "a SKU's id, or empty for all")
+		case "for":
+			var span time.Duration
+			span, problem = d.duration("for")
+			if problem == nil && (span < minToggleFor || span > maxToggleFor) {
+				problem = badInput(InvalidField, "for", "must be a duration from 1s to 720h")
+			}
+			t.Until = now.Add(span).UTC().Truncate(time.Millisecond)
+		case "actor":
+			var given string
+			given, problem = d.text("actor", aName)
+			if problem == nil && (len(given) > maxActor || !service.ValidBuyer(given)) {
+				problem = badInput(InvalidField, "actor", "must be "+aName)
+			}
+			t.Actor = "operator " + given
+		default:
+			return false, nil
+		}
+		return true, problem
+	})
+	switch {
+	case problem != nil:
+		return problem
+	case t.Value == "":
+		return badInput(InvalidField, "value", "must be one of "+strings.Join(sale.ToggleValues[t.Name], ", "))
+	case t.Reason == "":
+		return badInput(InvalidField, "reason", "must be 1 to "+strconv.Itoa(service.MaxToggleReason)+" bytes")
+	}
+	return nil
+}
