@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"stockade/cmd/stockade/proctest"
+	"stockade/biz/sale"
 	"stockade/mq"
 )
 
@@ -140,11 +141,11 @@ func (s *installation) removeQueues() error {
 	}
 	n := mq.NamesFor(s.name)
 	var errs []error
-	for _, queue := range []string{n.Create, n.Dead} {
+	for _, queue := range append(n.Queues(), n.Delay(sale.DefaultWindow)) {
 		_, err := ch.QueueDelete(queue, false, false, false)
 		errs = append(errs, err)
 	}
-	for _, exchange := range []string{n.Orders, n.Dead, n.Events} {
+	for _, exchange := range n.Exchanges() {
 		errs = append(errs, ch.ExchangeDelete(exchange, false, false))
 	}
 	return errors.Join(errs...)
