@@ -18,8 +18,9 @@ type request struct {
 // here, why the first one would be refused.
 type dryRun struct {
 	Requests []request       `json:"requests"`
-	Now      json.RawMessage `json:"now,omitempty"` // the SKU as it is
+	Now      json.RawMessage `json:"now,omitempty"` // the SKU, order or dead letter as it is
 	Refused  string          `json:"refused,omitempty"`
+	summary  string          // Now in a line; empty: Now is a SKU, or there is none yet
 }
 
 func (c *cli) printDryRun(d dryRun) error {
@@ -35,9 +36,9 @@ func (c *cli) printDryRun(d dryRun) error {
 		}
 		pairs = append(pairs, [2]string{"would send", line})
 	}
-	now := "no such SKU"
+	now := firstOf(d.summary, "no such SKU")
 	var l handler.ListingJSON
-	if json.Unmarshal(d.Now, &l) == nil && l.SKU != "" {
+	if d.summary == "" && json.Unmarshal(d.Now, &l) == nil && l.SKU != "" {
 		now = fmt.Sprintf("%s is %s: total %d, promised %d, available %d",
 			l.SKU, l.State, l.Ledger.Total, l.Ledger.Promised, l.Ledger.Available)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +31,9 @@ type embedded struct {
 func newEmbedded(ctx context.Context, cfg conf.Config, log *slog.Logger) (*embedded, error) {
 	cfg.Store.Dialect = store.SQLite
 	cfg.MQ.Driver = mq.DriverMemory
+	if len(cfg.Router.PaymentSecrets) == 0 {
+		cfg.Router.PaymentSecrets = []string{newPaymentSecret()}
+	}
 	listeners, err := takePorts(cfg)
 	if err != nil {
 		return nil, err
@@ -43,6 +48,13 @@ func newEmbedded(ctx context.Context, cfg conf.Config, log *slog.Logger) (*embed
 		return nil, errors.Join(err, e.release())
 	}
 	return e, nil
+}
+
+// newPaymentSecret is a secret for payment callbacks of its own, in the form of Standard Webhooks.
+func newPaymentSecret() string {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	return "whsec_" + base64.StdEncoding.EncodeToString(key[:])
 }
 
 // prepare locks and migrates the file and starts Redis, whose address it puts into the configuration.

@@ -24,7 +24,9 @@ type fakeAPI struct {
 	mu       sync.Mutex
 	skus     map[string]*handler.ListingJSON
 	orders   []sale.Order
-	writes   []string // POSTs with their bodies
+	letters  []sale.DeadLetter
+	signed   []http.Header // of payment callbacks
+	writes   []string      // POSTs with their bodies
 	pageSize int      // the most that a page holds, whatever is asked for
 	ready    func() (int, string)
 	refuse   func(w http.ResponseWriter) bool // answers instead, when it returns true
@@ -41,6 +43,13 @@ func newFake(t *testing.T) *fakeAPI {
 	mux.HandleFunc("POST /admin/v1/skus/{sku}/{move}", f.move)
 	mux.HandleFunc("GET /v1/orders", f.listOrders)
 	mux.HandleFunc("GET /v1/orders/{id}", f.showOrder)
+	mux.HandleFunc("POST /v1/orders/{id}/cancel", f.cancelOrder)
+	mux.HandleFunc("GET /admin/v1/orders/{id}", f.showOrder)
+	mux.HandleFunc("POST /admin/v1/orders/{id}/cancel", f.cancelOrder)
+	mux.HandleFunc("POST /v1/payments", f.pay)
+	mux.HandleFunc("GET /admin/v1/dead", f.listDead)
+	mux.HandleFunc("GET /admin/v1/dead/{seq}", f.showDead)
+	mux.HandleFunc("POST /admin/v1/dead/{seq}/{move}", f.handleDead)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		status, body := f.ready()
 		w.WriteHeader(status)
@@ -184,8 +193,9 @@ func (f *fakeAPI) listOrders(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *fakeAPI) showOrder(w http.ResponseWriter, r *http.Request) {
+	admin := strings.HasPrefix(r.URL.Path, "/admin/")
 	for _, o := range f.orders {
-		if o.ID.String() == r.PathValue("id") && o.Buyer == r.Header.Get("X-Buyer-Id") {
+		if o.ID.String() == r.PathValue("id") && (admin || o.Buyer == r.Header.Get("X-Buyer-Id")) {
 			reply(w, 200, o)
 			return
 		}

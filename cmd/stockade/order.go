@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -18,12 +17,14 @@ const ordersPath = "/v1/orders"
 func (c *cli) orderCommand() *cobra.Command {
 	group := &cobra.Command{
 		Use:   "order",
-		Short: "Look at orders the way their buyer does",
-		Long:  "Asks the public API in a buyer's name, as a trusted gateway does.",
+		Short: "Look at orders, cancel and pay them",
+		Long: "Asks the public API in a buyer's name, as a trusted gateway does, or, for one order without a buyer, the admin\n" +
+			"API.",
 	}
-	group.PersistentFlags().String("buyer", "", "id of the buyer (required)")
+	group.PersistentFlags().String("buyer", "", "id of the buyer")
+	group.PersistentFlags().String("admin", "", "URL of the admin API (environment: "+adminEnv+"; default "+defaultAdmin+")")
 	group.PersistentFlags().String("public", "", "URL of the public API (environment: "+publicEnv+"; default "+defaultPublic+")")
-	group.AddCommand(c.orderShowCommand(), c.orderListCommand())
+	group.AddCommand(c.orderShowCommand(), c.orderListCommand(), c.orderCancelCommand(), c.orderPayCommand())
 	return group
 }
 
@@ -40,38 +41,39 @@ func (c *cli) public(cmd *cobra.Command) (*client, string, error) {
 
 func (c *cli) orderShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ORDER --buyer BUYER",
-		Short:   "Show one order",
-		Example: "  stockade order show 0198a1b2-0000-7000-8000-000000000000 --buyer u1",
-		Args:    exactArgs("ORDER"),
+		Use:   "show ORDER [--buyer BUYER]",
+		Short: "Show one order",
+		Example: "  stockade order show 0198a1b2-0000-7000-8000-000000000000\n" +
+			"  stockade order show 0198a1b2-0000-7000-8000-000000000000 --buyer u1",
+		Args: exactArgs("ORDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, buyer, err := c.public(cmd)
+			cl, path, header, err := c.orderAccess(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			id, err := sale.ParseOrderID(args[0])
-			if err != nil {
-				return fail(exitData, fmt.Errorf("ORDER %q: must be a UUID of 36 characters", args[0]))
-			}
-			raw, err := cl.call(cmd.Context(), http.MethodGet, ordersPath+"/"+id.String(), nil, handler.BuyerHeader, buyer)
+			raw, err := cl.call(cmd.Context(), http.MethodGet, path, nil, header...)
 			if err != nil {
 				return err
 			}
-			o, err := parseOrder(raw)
-			if err != nil {
-				return err
-			}
-			return c.fields(raw,
-				[2]string{"order", o.ID.String()},
-				[2]string{"sku", o.SKU},
-				[2]string{"buyer", o.Buyer},
-				[2]string{"quantity", whole(o.Quantity)},
-				[2]string{"state", stateOf(o)},
-				[2]string{"accepted at", o.AcceptedAt.Format(time.RFC3339Nano)},
-				[2]string{"expires at", o.ExpiresAt.Format(time.RFC3339Nano)},
-			)
+			return c.printOrder(raw)
 		},
 	}
+}
+
+func (c *cli) printOrder(raw json.RawMessage) error {
+	o, err := parseOrder(raw)
+	if err != nil {
+		return err
+	}
+	return c.fields(raw,
+		[2]string{"order", o.ID.String()},
+		[2]string{"sku", o.SKU},
+		[2]string{"buyer", o.Buyer},
+		[2]string{"quantity", whole(o.Quantity)},
+		[2]string{"state", stateOf(o)},
+		[2]string{"accepted at", o.AcceptedAt.Format(time.RFC3339Nano)},
+		[2]string{"expires at", o.ExpiresAt.Format(time.RFC3339Nano)},
+	)
 }
 
 func (c *cli) orderListCommand() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -35,7 +36,11 @@ func (cl *client) pages(ctx context.Context, path, member, after string, limit i
 		if after != "" {
 			query.Set("after", after)
 		}
-		raw, err := cl.call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, header...)
+		join := "?"
+		if strings.Contains(path, "?") {
+			join = "&"
+		}
+		raw, err := cl.call(ctx, http.MethodGet, path+join+query.Encode(), nil, header...)
 		if err != nil {
 			return nil, err
 		}
