@@ -87,6 +87,9 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"FaultPoints", faultPoints},
 		{"Carry", carry},
 		{"CloseUnpromised", closeUnpromised},
+		{"SettlesLikeModel", settlesLikeModel},
+		{"SettlementRace", settlementRace},
+		{"DueInBulk", dueInBulk},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
