@@ -27,6 +27,7 @@ type lab struct {
 	clock  *clock
 	config service.Config
 	skus   atomic.Int64
+	stored switches
 }
 
 // newLab runs on the embedded pair. The database file is in memory where the system has a place for that: the lab
@@ -88,6 +89,7 @@ type testNode struct {
 	catalogue *cache.Catalogue
 	skus      *service.SKUs
 	restorer  *service.Restorer
+	toggles   *service.Toggles
 }
 
 // node starts a node with an empty memory over an open gate. stop it.
@@ -109,6 +111,8 @@ func (l *lab) node(gate *shard.Gate) *testNode {
 	if err != nil {
 		panic(err)
 	}
+	n.toggles = service.NewToggles(service.ToggleParts{Store: &l.stored, Hints: noHints{}, Now: l.clock.Now, Log: log})
+	n.toggles.Load(context.Background())
 	n.writer = service.NewWriter(l.config, service.WriterParts{Promiser: db, Gate: g, Relay: noRelay{}, Faults: n.faults})
 	n.busy = func() bool { return n.writer.Unfinished() > 0 }
 	n.watcher = service.NewWatcher(l.config, service.WatcherParts{Gate: g, Ledgers: db, Flags: flags, Catalogue: n.catalogue, Log: log})
@@ -121,7 +125,7 @@ func (l *lab) node(gate *shard.Gate) *testNode {
 	})
 	n.sales = service.NewSales(l.config, service.SalesParts{
 		Catalogue: n.catalogue, Flags: flags, Gate: g, Writer: n.writer, Orders: db, Recent: recent,
-		Watcher: n.watcher, Now: l.clock.Now, Log: log,
+		Watcher: n.watcher, Toggles: n.toggles, Faults: n.faults, Now: l.clock.Now, Log: log,
 	})
 	return n
 }

@@ -178,7 +178,7 @@ func (h *history) buy() {
 	}
 	id := sale.DeriveOrderID(req.SKU, req.Buyer, req.Key)
 	figures := h.figures()
-	i, node := h.pickNode(4)
+	i, node := h.pickNode(6)
 	r, err := node.sales.Purchase(h.Context(), req)
 	fired, dead := h.afterwards(i)
 	if fired || h.model.halfLaid { // behind a half-way reshare a share may admit what no promise takes any more
