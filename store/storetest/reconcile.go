@@ -3,6 +3,8 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"stockade/biz/sale"
@@ -314,5 +316,56 @@ func correctsOnce(t *testing.T, s Subject) {
 	}
 	if b := wantBooks(t, s.DB, "a"); b.Promised != before.Promised-all[3].order.Quantity {
 		t.Errorf("books %+v, before %+v", b, before)
+	}
+}
+
+// An order that is being written or settled at this moment agrees, before and after: no comparison may catch it in between.
+func comparesWhileSettling(t *testing.T, s Subject) {
+	const settlers, orders, part = 3, 240, 8
+	newSKU(t, s.DB, "a", 1000, 1000)
+	all := sell(t, s, "a", orders)
+	ctx := deadline(t)
+	var settling sync.WaitGroup
+	for w := range settlers {
+		mine := all[w*orders/settlers : (w+1)*orders/settlers]
+		settling.Go(func() {
+			for chunk := range slices.Chunk(mine, part) {
+				if refused, err := s.DB.InsertOrders(ctx, chunk); err != nil || refused != nil {
+					t.Errorf("%v, %v", refused, err)
+				}
+				var changes []sale.Change
+				for i, o := range chunk {
+					if i%2 == 0 {
+						changes = append(changes, cancel(o))
+					} else {
+						changes = append(changes, pay(o, o.ID.String()))
+					}
+				}
+				for _, got := range s.DB.Settle(ctx, changes) {
+					if got.Outcome != sale.Changed {
+						t.Errorf("%+v", got)
+					}
+				}
+			}
+		})
+	}
+	settled := make(chan struct{})
+	go func() { settling.Wait(); close(settled) }()
+	for rounds := 0; ; rounds++ {
+		if found := compare(t, s, "a", 50); len(found) != 0 {
+			t.Fatalf("round %d: %+v", rounds, found)
+		}
+		if c, err := s.DB.CheckLedger(ctx, "a"); err != nil || !c.Agrees() {
+			t.Fatalf("round %d: check %+v, %v", rounds, c, err)
+		}
+		select {
+		case <-settled:
+			if b := wantBooks(t, s.DB, "a"); !b.Agree() || b.Closed != orders/2 || b.Paid != orders/2 ||
+				b.Uncredited != orders/2 || b.Orders != orders {
+				t.Fatalf("books %+v", b)
+			}
+			return
+		default:
+		}
 	}
 }

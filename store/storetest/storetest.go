@@ -66,6 +66,7 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"CheckLedger", checkLedger},
 		{"CorrectLedgerRace", correctLedgerRace},
 		{"Compares", compares},
+		{"ComparesWhileSettling", comparesWhileSettling},
 		{"CorrectsOrders", corrects},
 		{"CorrectsOrdersOnce", correctsOnce},
 		{"DeadLetters", deadLetters},
