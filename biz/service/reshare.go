@@ -68,7 +68,7 @@ type ReshareOrder struct {
 var ErrTotalUnknown = errors.New("the total may have been changed: look before asking again")
 
 // Run reshares a SKU. sale.ErrConflict: another reshare began meanwhile, it is the other one's work now, and this one has
-// not changed the total; when it has, the other one lays the new total out, and Run returns nil. *sale.InputError: the
+// not changed anything; when it has, the other one lays that out, and Run returns nil. *sale.InputError: the
 // total would fall below what is promised; nothing was changed. ErrTotalUnknown. After any other error the total is as it
 // was. After both the shares may be sealed, purchases get BUSY, and the next reshare mends it; the total is changed at
 // most once.
@@ -83,16 +83,18 @@ func (r *Resharer) Reshare(ctx context.Context, sku string, order ReshareOrder) 
 	defer cancel()
 	var err, unknown error
 	changed := false // the total is
+	kept := false    // what the order changes is in the ledger, whoever lays it out
 	for range reshareTries {
 		var reached stage
 		var record ReshareRecord
 		record, reached, err = r.once(ctx, sku, order)
 		changed = changed || (order.AddTotal != 0 && reached == begun)
+		kept = changed || (reached == begun && (order.Slots != 0 || order.Mode != ""))
 		var bad *sale.InputError
 		switch {
 		case err == nil:
 			return record, unknown
-		case changed && errors.Is(err, sale.ErrConflict):
+		case kept && errors.Is(err, sale.ErrConflict):
 			return record, nil
 		case errors.Is(err, sale.ErrConflict), errors.Is(err, sale.ErrNotFound), errors.As(err, &bad):
 			return record, errors.Join(err, unknown)

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"stockade/biz/sale"
@@ -17,7 +18,12 @@ type SKUs struct {
 	flags     Flags
 	hints     Hints
 	books     Bookkeeper
+	layer     Layer
+	closeouts Closeouts
+	conserve  *Conservation
+	faults    sale.Faults
 	now       func() time.Time
+	log       *slog.Logger
 }
 
 // SKUParts are what SKUs is made of.
@@ -29,14 +35,24 @@ type SKUParts struct {
 	Flags     Flags
 	Hints     Hints
 	Books     Bookkeeper
-	Now       func() time.Time
+	Layer     Layer
+	Closeouts Closeouts
+	// Conservation measures what an audit and a reconciliation show of the gate.
+	Conservation *Conservation
+	Faults       sale.Faults // nil: sale.NoFaults
+	Now          func() time.Time
+	Log          *slog.Logger
 }
 
 // NewSKUs returns the use case.
 func NewSKUs(p SKUParts) *SKUs {
+	if p.Faults == nil {
+		p.Faults = sale.NoFaults{}
+	}
 	return &SKUs{
 		ledgers: p.Ledgers, gate: p.Gate, resharer: p.Resharer, catalogue: p.Catalogue, flags: p.Flags,
-		hints: p.Hints, books: p.Books, now: p.Now,
+		hints: p.Hints, books: p.Books, layer: p.Layer, closeouts: p.Closeouts, conserve: p.Conservation,
+		faults: p.Faults, now: p.Now, log: p.Log,
 	}
 }
 
