@@ -158,6 +158,7 @@ type realStore interface {
 	service.Ledgers
 	service.Orders
 	service.Bookkeeper
+	service.Closeouts
 }
 
 func (s faultyStore) Promise(ctx context.Context, takes []sale.Take) []sale.Decision {

@@ -81,15 +81,18 @@ func (l *lab) gate(t *testing.T) *shard.Gate {
 // testNode is one node's use cases with its memory.
 type testNode struct {
 	*faults
-	sales     *service.Sales
-	resharer  *service.Resharer
-	sweeper   *service.JournalSweeper
-	watcher   *service.Watcher
-	writer    *service.Writer
-	catalogue *cache.Catalogue
-	skus      *service.SKUs
-	restorer  *service.Restorer
-	toggles   *service.Toggles
+	sales        *service.Sales
+	resharer     *service.Resharer
+	sweeper      *service.JournalSweeper
+	watcher      *service.Watcher
+	writer       *service.Writer
+	catalogue    *cache.Catalogue
+	skus         *service.SKUs
+	restorer     *service.Restorer
+	toggles      *service.Toggles
+	healer       *service.Healer
+	conservation *service.Conservation
+	paused       atomic.Bool // the healer is
 }
 
 // node starts a node with an empty memory over an open gate. stop it.
@@ -116,16 +119,23 @@ func (l *lab) node(gate *shard.Gate) *testNode {
 	n.writer = service.NewWriter(l.config, service.WriterParts{Promiser: db, Gate: g, Relay: noRelay{}, Faults: n.faults})
 	n.busy = func() bool { return n.writer.Unfinished() > 0 }
 	n.watcher = service.NewWatcher(l.config, service.WatcherParts{Gate: g, Ledgers: db, Flags: flags, Catalogue: n.catalogue, Log: log})
-	n.resharer = service.NewResharer(l.config, service.ResharerParts{Ledgers: db, Gate: g, Layer: g, Hints: noHints{}, Log: log})
+	n.resharer = service.NewResharer(l.config, service.ResharerParts{Ledgers: db, Gate: g, Layer: g, Hints: noHints{}, Faults: n.faults, Log: log})
 	n.sweeper = service.NewJournalSweeper(l.config, service.JournalParts{Ledgers: db, Promiser: db, Gate: g, Watcher: n.watcher, Faults: n.faults, Log: log})
 	n.restorer = service.NewRestorer(db, g, g, n.resharer, log)
+	n.conservation = service.NewConservation(service.ConservationParts{
+		Ledgers: db, Gate: g, Books: db, Hints: noHints{}, Now: l.clock.Now, Log: log,
+	})
+	n.healer = service.NewHealer(service.HealerParts{
+		Ledgers: db, Gate: g, Layer: g, Resharer: n.resharer, Conservation: n.conservation,
+		Active: n.watcher.Active, Paused: n.paused.Load, Now: l.clock.Now, Log: log,
+	})
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: db, Gate: g, Resharer: n.resharer, Catalogue: n.catalogue, Flags: flags, Hints: noHints{}, Books: db,
-		Now: l.clock.Now,
+		Layer: g, Closeouts: db, Conservation: n.conservation, Faults: n.faults, Now: l.clock.Now, Log: log,
 	})
 	n.sales = service.NewSales(l.config, service.SalesParts{
 		Catalogue: n.catalogue, Flags: flags, Gate: g, Writer: n.writer, Orders: db, Recent: recent,
-		Watcher: n.watcher, Toggles: n.toggles, Faults: n.faults, Now: l.clock.Now, Log: log,
+		Watcher: n.watcher, Toggles: n.toggles, Healer: n.healer, Faults: n.faults, Now: l.clock.Now, Log: log,
 	})
 	return n
 }

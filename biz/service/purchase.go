@@ -107,6 +107,9 @@ func (s *Sales) gateTrouble(ctx context.Context, p *purchase, err error) sale.Re
 // empty is the answer when home and reserve have too little: SOLD_OUT only if all shares together have too little.
 func (s *Sales) empty(ctx context.Context, p *purchase) sale.Result {
 	left, fresh := s.watcher.Left(ctx, p.listing)
+	if fresh && left >= p.Quantity {
+		s.healer.Ask(p.SKU, WhyTail)
+	}
 	if !fresh || left >= p.Quantity {
 		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}
 	}
@@ -199,6 +202,9 @@ func (s *Sales) refused(ctx context.Context, p *purchase, d sale.Decision, verdi
 	case sale.OverLimit:
 		return s.limitReached(p), false, nil
 	case sale.Short:
+		if p.listing.Ledger.Mode != sale.ModeMySQL {
+			s.healer.Ask(p.SKU, WhyShort)
+		}
 		if d.Available >= p.Quantity {
 			return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, false, nil
 		}
@@ -271,6 +277,7 @@ func (s *Sales) awaitEpoch(ctx context.Context, p *purchase, deadline time.Time)
 			return true
 		}
 		if !time.Now().Add(epochPoll).Before(deadline) {
+			s.healer.Ask(p.SKU, WhyLoss)
 			return false
 		}
 		select {

@@ -23,6 +23,7 @@ type Sales struct {
 	recent    Recent
 	watcher   *Watcher
 	toggles   *Toggles
+	healer    *Healer
 	faults    sale.Faults
 	now       func() time.Time
 	log       *slog.Logger
@@ -43,6 +44,7 @@ type SalesParts struct {
 	Recent    Recent
 	Watcher   *Watcher
 	Toggles   *Toggles    // nil: every toggle has its default
+	Healer    *Healer     // nil: nobody is told what a purchase finds amiss
 	Faults    sale.Faults // nil: none
 	Now       func() time.Time
 	Log       *slog.Logger
@@ -52,7 +54,7 @@ type SalesParts struct {
 func NewSales(cfg Config, p SalesParts) *Sales {
 	return &Sales{
 		cfg: cfg, catalogue: p.Catalogue, flags: p.Flags, gate: p.Gate, writer: p.Writer, orders: p.Orders,
-		recent: p.Recent, watcher: p.Watcher, toggles: p.Toggles, faults: faultsOr(p.Faults), now: p.Now, log: p.Log,
+		recent: p.Recent, watcher: p.Watcher, toggles: p.Toggles, healer: p.Healer, faults: faultsOr(p.Faults), now: p.Now, log: p.Log,
 		trouble: newTrouble(p.Log, p.Now), running: newInflight(ms(cfg.PurchaseTimeoutMs)),
 		bypass: newPathRate(cfg.MysqlPathRate, p.Now), lookups: make(chan struct{}, cfg.LookupSlots),
 	}
@@ -116,6 +118,7 @@ func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
 	case sale.FlaggedOut:
 		return s.soldOut(p), nil
 	case sale.FlaggedEmpty:
+		s.healer.Ask(p.SKU, WhyTail)
 		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, nil
 	case sale.AskGate:
 	}

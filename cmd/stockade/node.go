@@ -130,6 +130,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	})
 	n.journal = service.NewJournalSweeper(cfg.Service, service.JournalParts{
 		Ledgers: n.db, Promiser: n.db, Gate: n.gate, Watcher: n.watcher, Faults: n.faults, Log: n.log,
+		Short: func(sku string) { n.healer.Ask(sku, service.WhyShort) },
 	})
 	resharer := service.NewResharer(cfg.Service, service.ResharerParts{
 		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Hints: n.gate, Faults: n.faults, Log: n.log,
@@ -146,13 +147,13 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	})
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: n.db, Gate: n.gate, Resharer: resharer, Catalogue: n.catalogue, Flags: n.flags, Hints: n.gate,
-		Books: n.db, Now: time.Now,
+		Books: n.db, Layer: n.gate, Closeouts: n.db, Conservation: conservation, Faults: n.faults, Now: time.Now, Log: n.log,
 	})
 	n.settling = newSettlement(n, deps)
 	n.health = newHealth(n.db.Ping, n.gate.Ping)
 	sales := service.NewSales(cfg.Service, service.SalesParts{
 		Catalogue: n.catalogue, Flags: n.flags, Gate: n.gate, Writer: n.writer, Orders: n.db, Recent: recent,
-		Watcher: n.watcher, Toggles: n.toggles, Faults: n.faults, Now: time.Now, Log: n.log,
+		Watcher: n.watcher, Toggles: n.toggles, Healer: n.healer, Faults: n.faults, Now: time.Now, Log: n.log,
 	})
 	n.servers = router.New(n.listeners, router.Parts{
 		Sales: sales, Orders: sales, Stock: sales,
