@@ -21,8 +21,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
 
-	"stockade/cmd/stockade/proctest"
 	"stockade/biz/sale"
+	"stockade/cmd/stockade/proctest"
 	"stockade/mq"
 )
 
