@@ -65,6 +65,11 @@ func (p *publisher) publish(ctx context.Context, m Message, done func(Outcome)) 
 }
 
 func (p *publisher) acquire(ctx context.Context) bool {
+	select { // room counts even when ctx has just ended
+	case p.slots <- struct{}{}:
+		return true
+	default:
+	}
 	select {
 	case p.slots <- struct{}{}:
 		return true

@@ -106,8 +106,7 @@ func expiryPaused(t *testing.T, newLab NewLab) {
 	all := b.windowed(window, 100)
 	b.warmDelay(window)
 	b.switches.Pause(sale.ToggleExpiry, true)
-	b.relay().Offer(slices.Clone(all))
-	told := b.timeoutsTold(100)
+	told := b.deliverAll(all)
 	asked := b.switches.Asked(sale.ToggleExpiry)
 	b.await("asked while paused", func() bool { return b.switches.Asked(sale.ToggleExpiry) > asked+5 })
 	if n := b.office.Expired(); n != 0 {
