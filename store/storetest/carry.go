@@ -34,12 +34,16 @@ func carry(t *testing.T, s Subject) {
 		take("a", strings.Repeat("x", 200), 1, 3),
 	}
 	takes[3].Epoch, takes[5].Mode = 0, sale.ModeMySQL // what they were admitted under does not matter
-	if _, err := s.DB.Carry(ctx, "a", 1, takes); !errors.Is(err, sale.ErrConflict) {
-		t.Fatalf("carried under a live epoch: %v", err)
+	for _, live := range [][]sale.Take{takes, {take("a", "u5", 1, 3)}} {
+		if _, err := s.DB.Carry(ctx, "a", 1, live); !errors.Is(err, sale.ErrConflict) {
+			t.Fatalf("carried under a live epoch: %v", err)
+		}
 	}
 	epoch := begin(t, s, "a", 1, sale.LedgerChange{})
-	if _, err := s.DB.Carry(ctx, "a", epoch-1, takes); !errors.Is(err, sale.ErrConflict) {
-		t.Fatalf("carried for a reshare that was overtaken: %v", err)
+	for _, old := range [][]sale.Take{takes, {take("a", "u5", 1, 3)}} {
+		if _, err := s.DB.Carry(ctx, "a", epoch-1, old); !errors.Is(err, sale.ErrConflict) {
+			t.Fatalf("carried for a reshare that was overtaken: %v", err)
+		}
 	}
 	wantOutcomes(t, promise(t, s.DB, takes[5]), sale.Fenced)
 	s.Faults.breaks(sale.PromiseWritten)
