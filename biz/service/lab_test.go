@@ -44,7 +44,7 @@ func newLab(t *testing.T) *lab {
 	return buildLab(t, cfg, miniredis.RunT(t).Addr(), "stk")
 }
 
-func buildLab(t *testing.T, storeCfg store.Config, redisAddr, prefix string) *lab {
+func buildLab(t testing.TB, storeCfg store.Config, redisAddr, prefix string) *lab {
 	t.Helper()
 	l := &lab{shard: shard.DefaultConfig(), clock: newClock(), config: service.DefaultConfig()}
 	if err := store.Migrate(t.Context(), storeCfg); err != nil {
