@@ -26,7 +26,7 @@ func (s *Sales) OrderOf(ctx context.Context, sku, buyer string, id sale.OrderID)
 // acknowledged and not promised. sale.ErrNotFound says that neither has it.
 func (s *Sales) find(ctx context.Context, l sale.Listing, buyer string, id sale.OrderID) (sale.Order, error) {
 	order, err := s.orders.Order(ctx, buyer, id)
-	if err == nil || !l.State.HasStock() && l.State != sale.Closed || l.Ledger.Mode == sale.ModeMySQL {
+	if err == nil || !l.State.HasStock() && l.State != sale.Closed {
 		return order, err
 	}
 	held, heldErr := s.held(ctx, l, buyer, id)
@@ -39,6 +39,11 @@ func (s *Sales) find(ctx context.Context, l sale.Listing, buyer string, id sale.
 		return order, heldErr
 	}
 	// Between the two looks it may have gone from the journal to MySQL.
+	return s.orders.Order(ctx, buyer, id)
+}
+
+// inMySQL is find without the journals.
+func (s *Sales) inMySQL(ctx context.Context, _ sale.Listing, buyer string, id sale.OrderID) (sale.Order, error) {
 	return s.orders.Order(ctx, buyer, id)
 }
 

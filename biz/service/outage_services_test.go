@@ -262,6 +262,23 @@ func TestPathsSwitchedUnderLoad(t *testing.T) {
 	t.Logf("%d orders over %d switches", sold.Load(), switches)
 }
 
+// letTimePass makes the lab's clock go, until the returned function is called.
+func (l *lab) letTimePass() (stop func()) {
+	const step = 5 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	var going sync.WaitGroup
+	going.Go(func() {
+		tick := time.NewTicker(step)
+		defer tick.Stop()
+		for last := time.Now(); ctx.Err() == nil; {
+			now := <-tick.C
+			l.clock.advance(now.Sub(last))
+			last = now
+		}
+	})
+	return func() { cancel(); going.Wait() }
+}
+
 // BenchmarkPaths compares purchases through the gate with those past it, the rate of path mysql lifted.
 func BenchmarkPaths(b *testing.B) {
 	for _, mode := range []sale.Mode{sale.ModeRedis, sale.ModeMySQL} {
@@ -275,6 +292,7 @@ func BenchmarkPaths(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer func() { _ = gate.Close() }()
+				defer l.letTimePass()()
 				n := l.node(gate)
 				defer n.stop()
 				sku, err := l.newSKU(b.Context(), n, sale.MaxTotal, sale.SKU{Limit: 1, Slots: 32, ReservePct: 5})

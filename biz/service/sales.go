@@ -148,7 +148,11 @@ func (s *Sales) lookUp(ctx context.Context, p *purchase) (r sale.Result, answere
 	default:
 		return busy(sale.ReasonQueueFull, p.id, true), true, nil
 	}
-	order, err := s.find(ctx, p.listing, p.Buyer, p.id)
+	find := s.find
+	if p.listing.Ledger.Mode == sale.ModeMySQL { // purchases must not need the gate there
+		find = s.inMySQL
+	}
+	order, err := find(ctx, p.listing, p.Buyer, p.id)
 	if errors.Is(err, sale.ErrNotFound) {
 		return sale.Result{}, false, nil
 	}
