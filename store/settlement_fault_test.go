@@ -214,6 +214,13 @@ func TestMySQLSettlementsLeavePurchasesTheirConnections(t *testing.T) {
 	}
 }
 
+// Ten thousand orders expire together.
+func TestMySQLTenThousandDue(t *testing.T) {
+	cfg, raw := storetest.MySQL(t)
+	faults := new(storetest.Faults)
+	storetest.DueInBulk(t, storetest.Subject{DB: openMySQLWith(t, cfg, faults), Raw: raw, Faults: faults}, 10_000)
+}
+
 func begun(t *testing.T, raw *sql.DB) *sql.Tx {
 	t.Helper()
 	tx, err := raw.Begin()

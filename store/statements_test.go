@@ -62,6 +62,9 @@ func TestPlaceholders(t *testing.T) {
 	if got := bulk("INSERT INTO t (a, b)\nVALUES (?, ?)", 3); got != "INSERT INTO t (a, b)\nVALUES (?, ?), (?, ?), (?, ?)" {
 		t.Error(got)
 	}
+	if got := pairList("IN ((?, ?)) FOR UPDATE", 2); got != "IN ((?, ?), (?, ?)) FOR UPDATE" {
+		t.Error(got)
+	}
 	s, err := loadStatements(sqlFiles, MySQL)
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +73,9 @@ func TestPlaceholders(t *testing.T) {
 	for name, text := range s.files() {
 		if n := strings.Count(*text, "IN (?)"); n > 1 {
 			t.Errorf("%s has %d lists", name, n)
+		}
+		if n := strings.Count(*text, "IN ((?, ?))"); n > 1 {
+			t.Errorf("%s has %d lists of pairs", name, n)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	settleHistories = 6
+	settleHistories = 4
 	settleSteps     = 60
 )
 

@@ -75,7 +75,7 @@ func (r *settleRace) note(c sale.Change, g sale.Settled) bool {
 // Payments, expiries, cancels and compensations of the same orders meet, while consumers write the last of them, other
 // orders are promised, and reshares follow each other.
 func settlementRace(t *testing.T, s Subject) {
-	const known, queued = 300, 60
+	const known, queued = 150, 50
 	newSKU(t, s.DB, "a", 1_000_000, 1000)
 	orders := written(t, s, "a", known)
 	expire(t, s, orders...)
@@ -240,11 +240,13 @@ func (r *settleRace) watch(ctx context.Context) {
 	}
 }
 
-// Thousands of orders fall due in the same second: they are closed in batches, within seconds, while purchases go on.
-func dueInBulk(t *testing.T, s Subject) {
-	const n, page, bound = 10_000, 500, 20 * time.Second
+func dueInBulk(t *testing.T, s Subject) { DueInBulk(t, s, 2000) }
+
+// DueInBulk lets n orders fall due in the same second: they are closed in batches, within seconds, while purchases go on.
+func DueInBulk(t *testing.T, s Subject, n int64) {
+	const page, bound = 500, 20 * time.Second
 	newSKU(t, s.DB, "a", n+1000, 10)
-	orders := written(t, s, "a", n)
+	orders := written(t, s, "a", int(n))
 	_, err := s.Raw.Exec("UPDATE orders SET expires_at = accepted_at - 1")
 	must(t, err)
 	ctx := deadline(t)
@@ -287,7 +289,7 @@ func dueInBulk(t *testing.T, s Subject) {
 	seller.Wait()
 	commits := s.Faults.passed(sale.SettlementWritten) - before
 	t.Logf("%d orders closed in %v by %d transactions, beside %d promises", closed, took, commits, sold.Load())
-	if closed != len(orders) || took > bound || commits > 2*n/page || sold.Load() == 0 {
+	if closed != len(orders) || took > bound || int64(commits) > 2*n/page || sold.Load() == 0 {
 		t.Errorf("%d of %d orders closed in %v by %d transactions, beside %d promises", closed, n, took, commits, sold.Load())
 	}
 	wantSettlement(t, s, "a")
