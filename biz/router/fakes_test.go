@@ -261,6 +261,7 @@ type node struct {
 	*Servers
 	shop    *shop
 	desk    *desk
+	levers  *levers
 	buckets *buckets
 	log     *logBook
 }
@@ -286,13 +287,13 @@ func startNode(t testing.TB, change func(*Config)) *node {
 	}
 	n := &node{
 		shop: &shop{listing: demoListing(), orders: map[sale.OrderID]sale.Order{}, ready: handler.Readiness{Ready: true}},
-		desk: &desk{}, buckets: &buckets{}, log: &logBook{},
+		desk: &desk{}, levers: &levers{}, buckets: &buckets{}, log: &logBook{},
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	n.Servers, err = open(cfg, Parts{
 		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Health: n.shop,
-		Settlements: n.desk, DeadLetters: n.desk,
+		Settlements: n.desk, DeadLetters: n.desk, Toggles: n.levers,
 		Limits: n.buckets, Winners: n.buckets, Now: func() time.Time { return testNow }, Log: log,
 	})
 	if err != nil {

@@ -1,0 +1,106 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stockade/biz/handler"
+	"stockade/biz/sale"
+	"stockade/biz/service"
+)
+
+// levers fakes the toggles: it keeps what was set.
+type levers struct {
+	mu  sync.Mutex
+	set []sale.Toggle
+	err error
+}
+
+func (l *levers) List() []service.ToggleState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := []service.ToggleState{{Toggle: sale.Toggle{Name: sale.ToggleRelay, Value: sale.WorkRuns}, Source: service.ToggleDefault}}
+	for _, t := range l.set {
+		all = append(all, service.ToggleState{Toggle: t, Source: service.ToggleStored})
+	}
+	return all
+}
+
+func (l *levers) Set(_ context.Context, t sale.Toggle) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.set = append(l.set, t)
+	}
+	return l.err
+}
+
+func TestToggles(t *testing.T) {
+	n := startNode(t, nil)
+	at := n.adminURL() + "/admin/v1/toggles"
+	body := `{"value":"journal","scope":"demo","reason":"drill","for":"10m","actor":"ann"}`
+	got := send(t, "PUT", at+"/durability", body, "Content-Type: application/json")
+	want := sale.Toggle{
+		Name: "durability", Scope: "demo", Value: "journal", Reason: "drill", Actor: "operator ann",
+		Until: testNow.Add(10 * time.Minute).Truncate(time.Millisecond),
+	}
+	if got.status != 200 || len(n.levers.set) != 1 || n.levers.set[0] != want {
+		t.Fatalf("got %+v, set %+v, want %+v", got, n.levers.set, want)
+	}
+	var list handler.TogglesJSON
+	if got := send(t, "GET", at, ""); got.status != 200 || json.Unmarshal([]byte(got.body), &list) != nil || len(list.Toggles) != 2 ||
+		list.Toggles[1].Toggle != want || list.Toggles[1].Source != service.ToggleStored || strings.Contains(got.body, "0001-01-01") {
+		t.Errorf("list: %+v", got)
+	}
+}
+
+func TestTogglesRefuse(t *testing.T) {
+	n := startNode(t, nil)
+	at := n.adminURL() + "/admin/v1/toggles/"
+	for _, tt := range []struct {
+		name, body    string
+		status        int
+		code, because string
+	}{
+		{"path", `{"value":"mysql","reason":"r"}`, 400, "BAD_REQUEST", "name"},
+		{"relay", `{"reason":"r"}`, 422, "INVALID_FIELD", "value"},
+		{"relay", `{"value":"pause"}`, 422, "INVALID_FIELD", "reason"},
+		{"relay", `{"value":"pause","reason":"r","for":"0s"}`, 422, "INVALID_FIELD", "for"},
+		{"relay", `{"value":"pause","reason":"r","for":"721h"}`, 422, "INVALID_FIELD", "for"},
+		{"relay", `{"value":"pause","reason":"r","who":"x"}`, 400, "MALFORMED_BODY", "who"},
+		{"relay", ``, 400, "MALFORMED_BODY", "body"},
+	} {
+		got := send(t, "PUT", at+tt.name, tt.body, "Content-Type: application/json")
+		if got.status != tt.status || !strings.Contains(got.body, tt.code) || !strings.Contains(got.body, `"field":"`+tt.because+`"`) {
+			t.Errorf("%s %s: got %+v, want %d %s about %s", tt.name, tt.body, got, tt.status, tt.code, tt.because)
+		}
+	}
+	n.levers.err = sale.BadInput("value", "must be one of run, pause")
+	if got := send(t, "PUT", at+"relay", `{"value":"x","reason":"r"}`); got.status != 422 {
+		t.Errorf("a value that there is not: %+v", got)
+	}
+	n.levers.err = sale.ErrUnavailable
+	if got := send(t, "PUT", at+"relay", `{"value":"pause","reason":"r"}`); got.status != 503 || got.header.Get("Retry-After") == "" {
+		t.Errorf("without MySQL: %+v", got)
+	}
+	if len(n.levers.set) != 0 {
+		t.Errorf("set %+v", n.levers.set)
+	}
+}
+
+// A poll that names the SKU is answered for that SKU, and one that names nonsense is refused.
+func TestPollByRequestSKU(t *testing.T) {
+	n := startNode(t, nil)
+	n.put(orderOf(sale.OrderQueued))
+	id := orderOf(sale.OrderQueued).ID.String()
+	for query, want := range map[string]int{"": 200, "?sku=demo": 200, "?sku=other": 404, "?sku=a%2Fb": 400} {
+		got := send(t, "GET", n.publicURL()+"/v1/orders/"+id+query, "", "X-Buyer-Id: u1")
+		if got.status != want {
+			t.Errorf("%q: got %+v, want %d", query, got, want)
+		}
+	}
+}
