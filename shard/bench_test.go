@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -106,6 +107,30 @@ func benchAdmit(b *testing.B, buyers int, admit func(context.Context, sale.Admit
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+}
+
+// BenchmarkCredit gives 10 000 orders back in one call, over all shares.
+func BenchmarkCredit(b *testing.B) {
+	gate := layBench(b)
+	const orders = 10_000
+	credits := make([]sale.Credit, orders)
+	shares := sale.Shares(sale.MaxSlots)
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range credits {
+			n := benchIDs.Add(1)
+			credits[i] = sale.Credit{
+				SKU: benchSKU, Share: shares[i%len(shares)], Epoch: benchEpoch.Load(), Quantity: 1,
+				Buyer: "buyer-" + strconv.FormatInt(n, 10),
+			}
+			binary.BigEndian.PutUint64(credits[i].Order[8:], uint64(n))
+		}
+		applied, err := gate.Credit(b.Context(), credits)
+		if err != nil || slices.Contains(applied, false) {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*orders/b.Elapsed().Seconds(), "orders/s")
 }
 
 // oneByOne is the usual client: one EVALSHA for each request.

@@ -3,21 +3,26 @@ package shard
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"sync"
+	"time"
 
 	"stockade/biz/sale"
 )
 
-// creditCalls is how many calls of the credit script one pipeline carries: Redis serves purchases between pipelines, and
-// the replies of one must come within ioTimeoutMs.
-const creditCalls = 32
+// Bounds of one pipeline of credits. Redis works through much of a pipeline before it turns to other connections, so that
+// purchases may wait as long as one takes.
+const (
+	creditCalls  = 16
+	creditOrders = 2 * creditBatch
+)
 
 // Credit gives closed orders' units and counts back, each once, and tells for each whether its share has it now: one of
 // another epoch, sealed or gone has not. After an error some of those that it calls not applied may be: crediting again
 // is harmless. sale.ErrNotSent says that this is not so, and that they were never sent.
 //
-// Credits do not wait in the lanes: they have connections of the pool, one for each master.
+// Credits do not wait in the lanes: they have connections of the pool, one for each master. Between two pipelines to a
+// master it waits for as long as the first took, which leaves half of Redis' time to purchases however many credits come.
 func (g *Gate) Credit(ctx context.Context, credits []sale.Credit) (applied []bool, err error) {
 	applied = make([]bool, len(credits))
 	runs, err := g.packCredits(credits)
@@ -75,29 +80,54 @@ func (g *Gate) packCredits(credits []sale.Credit) ([]*run, error) {
 	return runs, nil
 }
 
-// sendCredits sends calls to one master and notes what was applied. It stops at the first pipeline with an error: a
-// server in trouble is not waited for again and again.
+// sendCredits sends calls to one master, a pipeline at a time. It stops at the first one with an error: a server in
+// trouble is not waited for again and again.
 func (g *Gate) sendCredits(ctx context.Context, runs []*run, applied []bool) error {
-	for chunk := range slices.Chunk(runs, creditCalls) {
-		_ = send(ctx, g.lanes.node, g.client, chunk) // each run has its own error
-		var errs []error
-		for _, r := range chunk {
-			switch {
-			case r.err != nil:
-				errs = append(errs, r.err)
-			case len(r.reply) == 0:
-				errs = append(errs, r.malformed())
-			case r.reply[0] == replyDone:
-				for _, i := range r.rows {
-					applied[i] = true
-				}
-			}
-		}
-		if err := worst(errs); err != nil {
+	for len(runs) > 0 {
+		n := nextCredits(runs)
+		start := time.Now()
+		_ = send(ctx, g.lanes.node, g.client, runs[:n]) // each run has its own error
+		if err := readCredits(runs[:n], applied); err != nil {
 			return err
+		}
+		if runs = runs[n:]; len(runs) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", sale.ErrNotSent, ctx.Err())
+		case <-time.After(time.Since(start)):
 		}
 	}
 	return nil
+}
+
+// nextCredits is how many of these calls make one pipeline.
+func nextCredits(runs []*run) (n int) {
+	for orders := 0; n < min(len(runs), creditCalls); n++ {
+		if orders += len(runs[n].rows); n > 0 && orders > creditOrders {
+			break
+		}
+	}
+	return n
+}
+
+// readCredits notes what was applied.
+func readCredits(runs []*run, applied []bool) error {
+	var errs []error
+	for _, r := range runs {
+		switch {
+		case r.err != nil:
+			errs = append(errs, r.err)
+		case len(r.reply) == 0:
+			errs = append(errs, r.malformed())
+		case r.reply[0] == replyDone:
+			for _, i := range r.rows {
+				applied[i] = true
+			}
+		}
+	}
+	return worst(errs)
 }
 
 // worst picks the error that promises least: one that is sale.ErrNotSent only when all are.
