@@ -106,7 +106,7 @@ func paymentsRaceExpiry(t *testing.T, l *lab, orders int, window time.Duration, 
 					spread = time.Duration(rng.IntN(int(raceSpread)))
 				}
 				each.Go(func() {
-					time.Sleep(spread) // to meet the expiry now before and now after it; the result may be either
+					<-time.After(spread) // to meet the expiry now before and now after it; the result may be either
 					done, err := s.settler.Pay(ctx, ids[i], fmt.Sprint(sku.ID, "-", i))
 					if err != nil {
 						t.Errorf("payment %d: %v", i, err)

@@ -10,7 +10,7 @@ import (
 // On a server the windows end by its own clock: payments begin shortly before.
 func TestPaymentsRaceExpiryReal(t *testing.T) {
 	paymentsRaceExpiry(t, newRealLab(t), 1000, 8*time.Second, func(expires time.Time) {
-		time.Sleep(time.Until(expires.Add(-raceSpread / 2))) // for the race, not for a result
+		<-time.After(time.Until(expires.Add(-raceSpread / 2))) // for the race, not for a result
 	})
 }
 

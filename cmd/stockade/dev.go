@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"stockade/biz/sale"
@@ -82,7 +83,7 @@ func (e *embedded) banner(now time.Time) banner {
 		Buy: fmt.Sprintf("curl -sS -X POST %s/v1/skus/%s/orders -H 'X-Buyer-Id: %s' -H 'Idempotency-Key: %s' "+
 			"-H 'Content-Type: application/json' -d '{\"quantity\":1}'", public, demoSKU, buyer, key),
 		Follow: fmt.Sprintf("curl -sS %s/v1/orders/%s -H 'X-Buyer-Id: %s'", public, order, buyer),
-		Pay:    fmt.Sprintf("stockade order pay %s --public %s --secret %s", order, public, e.cfg.Router.PaymentSecrets[0]),
+		Pay:    fmt.Sprintf("%s order pay %s --public %s --secret %s", os.Args[0], order, public, e.cfg.Router.PaymentSecrets[0]),
 	}
 }
 

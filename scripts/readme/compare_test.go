@@ -22,6 +22,8 @@ var masks = []struct {
 	// Those of `make run`, which takes another buyer each time.
 	{regexp.MustCompile(`buyer-[0-9a-f]+`), "BUYER"},
 	{regexp.MustCompile(`/v1/orders/[0-9a-f-]{36} -H`), "/v1/orders/ORDER -H"},
+	{regexp.MustCompile(`\S*stockade order pay [0-9a-f-]{36}`), "stockade order pay ORDER"},
+	{regexp.MustCompile(`whsec_\S+`), "SECRET"},
 	{regexp.MustCompile(`the data is in \S+`), "the data is in FILE"},
 }
 
