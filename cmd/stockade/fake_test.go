@@ -27,7 +27,7 @@ type fakeAPI struct {
 	letters  []sale.DeadLetter
 	signed   []http.Header // of payment callbacks
 	writes   []string      // POSTs with their bodies
-	pageSize int      // the most that a page holds, whatever is asked for
+	pageSize int           // the most that a page holds, whatever is asked for
 	ready    func() (int, string)
 	refuse   func(w http.ResponseWriter) bool // answers instead, when it returns true
 }
