@@ -20,6 +20,7 @@ type Parts struct {
 	Orders Orders
 	Stock  Stock
 	SKUs   SKUs
+	Upkeep Upkeep
 	Health Health
 
 	Settlements Settlements

@@ -28,6 +28,8 @@ const (
 	SKUExists
 	WrongState
 	Conflict
+	NotFinished
+	BooksDisagree
 	TooManyStreams
 	PaymentsDisabled
 	BadSignature
@@ -143,6 +145,14 @@ var codes = [codeCount]CodeInfo{
 	Conflict: {
 		Name: "CONFLICT", Status: 409, Title: "Changed meanwhile",
 		Meaning: "Somebody else changed the SKU at the same time; look and repeat after Retry-After.",
+	},
+	NotFinished: {
+		Name: "NOT_FINISHED", Status: 409, Title: "Orders on their way",
+		Meaning: "The SKU cannot be closed out while orders are queued, unpaid, uncredited or dead-lettered; detail counts them.",
+	},
+	BooksDisagree: {
+		Name: "BOOKS_DISAGREE", Status: 409, Title: "The books do not agree",
+		Meaning: "Ledger, rows and shares of the SKU do not add up, so it is not closed out; detail has the figures. Reconcile it.",
 	},
 	TooManyStreams: {
 		Name: "TOO_MANY_STREAMS", Status: 503, Title: "Too many event streams",

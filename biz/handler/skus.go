@@ -231,6 +231,10 @@ func serveSKU[T, V any](
 
 func (a *API) failSKU(c *app.RequestContext, err error) {
 	var state *sale.StateError
+	if problem := refusedUpkeep(err); problem != nil {
+		problem.Write(c)
+		return
+	}
 	switch {
 	case errors.As(err, &state):
 		(&Problem{Code: WrongState, Detail: state.Error()}).Write(c)

@@ -10,6 +10,7 @@ import (
 
 	"stockade/biz/handler"
 	"stockade/biz/sale"
+	"stockade/biz/service"
 )
 
 const demoJSON = `{"sku":"demo","state":"OPEN","opens_at":"2026-01-02T02:04:05.678Z","closes_at":null,"limit":2,` +
@@ -87,6 +88,11 @@ func TestAdminCalls(t *testing.T) {
 		{"POST", "/demo/pause", "", "pause", demoJSON},
 		{"POST", "/demo/close", "", "close", demoJSON},
 		{"POST", "/demo/adjust", `{"add":-7}`, "adjust", demoJSON},
+		{"POST", "/demo/reshare", "", "reshare false", demoJSON},
+		{"POST", "/demo/reshare", `{"full":true}`, "reshare true", demoJSON},
+		{"POST", "/demo/slots", `{"slots":8}`, "slots 8", demoJSON},
+		{"POST", "/demo/slots", `{"slots":"auto"}`, "slots 0", demoJSON},
+		{"POST", "/demo/path", `{"path":"mysql"}`, "path mysql", demoJSON},
 		{"GET", "/demo/shares", "", "shares", `{"shares":[` +
 			`{"share":"0","gone":false,"sealed":false,"epoch":1,"left":7,"pending":0,"initial":9,"changes":2},` +
 			`{"share":"reserve","gone":true,"sealed":false,"epoch":0,"left":0,"pending":0,"initial":0,"changes":0}]}`},
@@ -184,6 +190,15 @@ func TestAdminBadInput(t *testing.T) {
 		{"/demo/adjust", `{"add":1.5}`, 422, "INVALID_FIELD", "add"},
 		{"/demo/adjust", "", 400, "MALFORMED_BODY", "body"},
 		{"/demo/load", `{"force":true}`, 400, "MALFORMED_BODY", "force"},
+		{"/demo/reshare", `{"full":1}`, 422, "INVALID_FIELD", "full"},
+		{"/demo/reshare", `{"fix":true}`, 400, "MALFORMED_BODY", "fix"},
+		{"/demo/slots", `{"slots":33}`, 422, "INVALID_FIELD", "slots"},
+		{"/demo/slots", `{}`, 422, "INVALID_FIELD", "slots"},
+		{"/demo/slots", "", 422, "INVALID_FIELD", "slots"},
+		{"/demo/path", `{"path":"memory"}`, 422, "INVALID_FIELD", "path"},
+		{"/demo/path", `{"path":7}`, 422, "INVALID_FIELD", "path"},
+		{"/demo/reconcile", `{"fix":"yes"}`, 422, "INVALID_FIELD", "fix"},
+		{"/demo/closeout", `{"force":true}`, 400, "MALFORMED_BODY", "force"},
 		{"/demo/open", `[]`, 400, "MALFORMED_BODY", "body"},
 		{"/%7Bdemo%7D/load", "", 400, "BAD_REQUEST", "sku"},
 	} {
@@ -210,6 +225,8 @@ func TestAdminErrors(t *testing.T) {
 		{&sale.StateError{SKU: "demo", State: sale.Draft, Want: "open"}, 409, "WRONG_STATE"},
 		{fmt.Errorf("store: %w", sale.ErrExists), 409, "SKU_EXISTS"},
 		{sale.ErrConflict, 409, "CONFLICT"},
+		{&service.UnfinishedError{SKU: "demo"}, 409, "NOT_FINISHED"},
+		{&service.DisagreementError{SKU: "demo"}, 409, "BOOKS_DISAGREE"},
 		{sale.ErrNotFound, 404, "SKU_NOT_FOUND"},
 		{sale.BadInput("total", "must not fall below what is promised"), 422, "INVALID_FIELD"},
 	} {

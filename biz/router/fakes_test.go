@@ -3,6 +3,7 @@ package router
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -292,7 +293,7 @@ func startNode(t testing.TB, change func(*Config)) *node {
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	n.Servers, err = open(cfg, Parts{
-		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Health: n.shop,
+		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Upkeep: n.shop, Health: n.shop,
 		Settlements: n.desk, DeadLetters: n.desk, Toggles: n.levers,
 		Limits: n.buckets, Winners: n.buckets, Now: func() time.Time { return testNow }, Log: log,
 	})
@@ -311,4 +312,39 @@ func startNode(t testing.TB, change func(*Config)) *node {
 		}
 	})
 	return n
+}
+
+func (s *shop) Reshare(_ context.Context, sku string, full bool) (sale.Listing, error) {
+	return s.use(fmt.Sprint("reshare ", full), sku)
+}
+
+func (s *shop) Slots(_ context.Context, sku string, slots int) (sale.Listing, error) {
+	return s.use(fmt.Sprint("slots ", slots), sku)
+}
+
+func (s *shop) Path(_ context.Context, sku string, mode sale.Mode) (sale.Listing, error) {
+	return s.use("path "+string(mode), sku)
+}
+
+func (s *shop) Audit(_ context.Context, sku string) (service.Audit, error) {
+	l, err := s.use("audit", sku)
+	return service.Audit{SKU: l.ID, Gate: &service.GateCheck{Drift: 1}}, err
+}
+
+func (s *shop) Reconcile(_ context.Context, sku string, fix bool, _ service.Progress) (service.Reconciliation, error) {
+	l, err := s.use(fmt.Sprint("reconcile ", fix), sku)
+	return service.Reconciliation{
+		SKU: l.ID, Fix: fix, Kinds: map[sale.DiscrepancyKind]int64{sale.OrderMissing: 1},
+		Orders: []sale.Discrepancy{{Kind: sale.OrderMissing, Order: someID, Correction: "x", Outbox: "DONE", Row: sale.OrderPaid}},
+	}, err
+}
+
+func (s *shop) CloseOut(_ context.Context, sku string) (service.CloseoutReport, error) {
+	l, err := s.use("close out", sku)
+	return service.CloseoutReport{SKU: l.ID}, err
+}
+
+func (s *shop) CloseoutReport(_ context.Context, sku string) (service.CloseoutReport, error) {
+	l, err := s.use("report", sku)
+	return service.CloseoutReport{SKU: l.ID}, err
 }

@@ -30,6 +30,7 @@ type Parts struct {
 	Orders handler.Orders
 	Stock  handler.Stock
 	SKUs   handler.SKUs
+	Upkeep handler.Upkeep
 	Health handler.Health
 
 	Settlements handler.Settlements
@@ -95,7 +96,7 @@ func New(l *Listeners, p Parts) *Servers {
 		}),
 	}
 	api := handler.New(handler.Parts{
-		Sales: p.Sales, Orders: p.Orders, Stock: p.Stock, SKUs: p.SKUs, Health: p.Health,
+		Sales: p.Sales, Orders: p.Orders, Stock: p.Stock, SKUs: p.SKUs, Upkeep: p.Upkeep, Health: p.Health,
 		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg), Toggles: p.Toggles,
 		Streams: s.streams, Now: p.Now, Log: p.Log,
 	})
@@ -182,6 +183,13 @@ func adminRoutes(h *server.Hertz, api *handler.API) {
 	skus.POST("/:sku/pause", api.PauseSKU)
 	skus.POST("/:sku/close", api.CloseSKU)
 	skus.POST("/:sku/adjust", api.AdjustSKU)
+	skus.POST("/:sku/reshare", api.ReshareSKU)
+	skus.POST("/:sku/slots", api.SetSlots)
+	skus.POST("/:sku/path", api.SetPath)
+	skus.GET("/:sku/audit", api.AuditSKU)
+	skus.POST("/:sku/reconcile", api.ReconcileSKU)
+	skus.POST("/:sku/closeout", api.CloseOutSKU)
+	skus.GET("/:sku/closeout", api.ShowCloseout)
 	orders := h.Group("/admin/v1/orders")
 	orders.GET("/:id", api.ShowOrder)
 	orders.POST("/:id/cancel", api.CancelAnyOrder)

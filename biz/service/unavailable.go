@@ -12,7 +12,9 @@ import (
 func unavailable(err error) error {
 	var state *sale.StateError
 	var input *sale.InputError
-	if err == nil || errors.As(err, &state) || errors.As(err, &input) {
+	var unfinished *UnfinishedError
+	var differ *DisagreementError
+	if err == nil || errors.As(err, &state) || errors.As(err, &input) || errors.As(err, &unfinished) || errors.As(err, &differ) {
 		return err
 	}
 	for _, known := range []error{

@@ -15,7 +15,7 @@ const (
 	exitInterrupted = 130 // Ctrl-C
 )
 
-const exitHelp = `Exit status: 0 done, 1 refused, 64 wrong command line, 65 value not allowed, 69 service not
+const exitHelp = `Exit status: 0 done, 1 refused or in disagreement, 64 wrong command line, 65 value not allowed, 69 service not
 available, 75 try again, 77 not permitted, 78 wrong configuration, 130 interrupted. check has
 its own, for monitors: 0 ready, 1 degraded, 2 not ready, 3 cannot tell.`
 

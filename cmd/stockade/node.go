@@ -158,7 +158,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	n.servers = router.New(n.listeners, router.Parts{
 		Sales: sales, Orders: sales, Stock: sales,
 		Settlements: n.settling.settler, DeadLetters: n.settling.burier, Toggles: n.toggles,
-		SKUs: n.skus, Health: n.health, Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
+		SKUs: n.skus, Upkeep: n.skus, Health: n.health, Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
 	})
 	return nil
 }

@@ -31,3 +31,29 @@ func showProgress(out io.Writer, what string, total int) func() {
 		}
 	}
 }
+
+// waitingEvery is the pause between two lines about work whose end nobody can foresee.
+const waitingEvery = 5 * time.Second
+
+// showWaiting writes a line each waitingEvery until the returned function is called.
+func showWaiting(out io.Writer, what string) (stop func()) {
+	done := make(chan struct{})
+	var writing sync.WaitGroup
+	start := time.Now()
+	writing.Go(func() {
+		tick := time.NewTicker(waitingEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				fmt.Fprintf(out, "%s: %s so far\n", what, time.Since(start).Round(time.Second))
+			}
+		}
+	})
+	return func() {
+		close(done)
+		writing.Wait()
+	}
+}

@@ -32,7 +32,8 @@ func (c *cli) skuCommand() *cobra.Command {
 			"CLOSED (close). The service is asked through its admin API.",
 	}
 	group.PersistentFlags().String("admin", "", "URL of the admin API (environment: "+adminEnv+"; default "+defaultAdmin+")")
-	group.AddCommand(c.skuCreateCommand(), c.skuAdjustCommand(), c.skuShowCommand(), c.skuListCommand())
+	group.AddCommand(c.skuCreateCommand(), c.skuAdjustCommand(), c.skuShowCommand(), c.skuListCommand(),
+		c.skuSlotsCommand(), c.skuPathCommand(), c.skuCloseoutCommand())
 	for _, m := range skuMoves {
 		group.AddCommand(c.skuMoveCommand(m))
 	}

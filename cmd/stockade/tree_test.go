@@ -78,7 +78,7 @@ func TestEveryExampleParses(t *testing.T) {
 
 // What changes a SKU can be tried without changing it; what only reads has no such flag to wonder about.
 func TestWhatChangesHasADryRun(t *testing.T) {
-	changing := []string{"create", "load", "open", "pause", "close", "adjust", "cancel", "pay", "replay", "drop", "set"}
+	changing := []string{"create", "load", "open", "pause", "close", "adjust", "slots", "path", "closeout", "cancel", "pay", "replay", "drop", "set"}
 	groups := []string{"sku", "order", "dead", "toggle"}
 	for _, cmd := range leaves(newRoot()) {
 		if !slices.Contains(groups, cmd.Parent().Name()) {
@@ -120,6 +120,10 @@ func TestFailuresWriteToStandardErrorOnly(t *testing.T) {
 			args = append(args, "demo", "--total", "5")
 		case path == "stockade sku adjust":
 			args = append(args, "demo", "+5")
+		case path == "stockade sku slots":
+			args = append(args, "demo", "8")
+		case path == "stockade sku path":
+			args = append(args, "demo", "mysql")
 		case path != "stockade sku list":
 			args = append(args, "demo")
 		}
