@@ -41,7 +41,7 @@ func (s faultyStore) BypassGate(ctx context.Context, sku string) error {
 
 func TestModelDurability(t *testing.T) {
 	const labs = 2
-	setRapid(t, embeddedHistories/2/labs)
+	setRapid(t, embeddedHistories/4/labs)
 	for i := range labs {
 		t.Run(fmt.Sprint("lab ", i), func(t *testing.T) {
 			t.Parallel()
