@@ -32,6 +32,10 @@ unit: ## Run the tests that need no server and no C compiler
 explore: ## Check 2000 new random histories against the model
 	@CGO_ENABLED=0 go test -count=1 -tags services -run TestModelEmbedded ./biz/service -rapid.seed=$$(date +%s)
 
+.PHONY: drill
+drill: ## Break real processes during sales, each drill as long as it wants
+	@CGO_ENABLED=1 STOCKADE_DRILL=long go test -count=1 -race -tags services -timeout 2h -v ./cmd/stockade/drill
+
 .PHONY: lint
 lint: ## Check formatting, vet and staticcheck
 	@scripts/lint.sh

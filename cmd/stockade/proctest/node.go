@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,8 +126,14 @@ func (n *Node) StopWell() {
 		}
 	}
 	if n.t.Failed() {
-		n.t.Logf("end of the log of node %s:\n%s", n.Name, n.Tail(logTail))
+		n.t.Logf("end of the log of node %s:\n%s", n.Name, n.story())
 	}
+}
+
+// story is the end of the log without the requests, of which there are too many.
+func (n *Node) story() string {
+	lines := slices.DeleteFunc(n.MustLines(), func(line string) bool { return strings.Contains(line, `"msg":"request"`) })
+	return strings.Join(lines[max(0, len(lines)-logTail):], "\n")
 }
 
 // MustLines are the lines of the node's log.

@@ -4,6 +4,7 @@ package proctest
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ type Proxy struct {
 	deaf  bool // subscribers hear nothing
 	spoil Spoil
 	hits  int // what spoil has hit
+	oneIn int // this part of the replies is lost or late, half each; 0: none
 	gate  chan struct{}
 	after time.Duration
 }
@@ -57,6 +59,7 @@ func NewProxy(t *testing.T, target string) *Proxy {
 	return p
 }
 
+// Address is where nodes find the server, host:port.
 func (p *Proxy) Address() string { return p.ln.Addr().String() }
 
 // Arm spoils the next script; hit tells when that has happened.
@@ -66,6 +69,16 @@ func (p *Proxy) Arm(s Spoil) {
 	p.spoil, p.hits = s, 0
 }
 
+// Spoil has one in so many replies to scripts lost or late, by chance, from now on; 0 ends it. It returns how many
+// faults happened since the last call of it.
+func (p *Proxy) Spoil(oneIn int) (hits int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	hits, p.hits, p.oneIn = p.hits, 0, oneIn
+	return hits
+}
+
+// Hit tells whether the armed fault has happened.
 func (p *Proxy) Hit() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,10 +89,13 @@ func (p *Proxy) Hit() bool {
 func (p *Proxy) take(s Spoil) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.spoil != s {
+	often := p.oneIn > 0 && s != HeldBack && rand.IntN(2*p.oneIn) == 0
+	if p.spoil != s && !often {
 		return false
 	}
-	p.spoil = nothing
+	if !often {
+		p.spoil = nothing
+	}
 	p.hits++
 	return true
 }
@@ -102,6 +118,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
+// Mend lets connections through again.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,0 +1,42 @@
+//go:build services
+
+package drill_test
+
+import (
+	"time"
+
+	"stockade/biz/sale"
+)
+
+// drainBound is how long orders may stay QUEUED after RabbitMQ is well again: sweepers look at rows that are 1 s and 2 s
+// old here, and nodes connect again twice a second.
+const drainBound = 20 * time.Second
+
+// sellsThrough lets time go by in which purchases must go on as if nothing were wrong.
+func (c *crowd) sellsThrough(what string, d time.Duration) {
+	c.w.t.Helper()
+	wins, busy := c.h.wins(), c.h.count(sale.Busy.String())
+	pass(d)
+	c.awaitWins(20, 10*time.Second)
+	wins, busy = c.h.wins()-wins, c.h.count(sale.Busy.String())-busy
+	c.w.t.Logf("%s: %d purchases accepted, %d BUSY", what, wins, busy)
+	if busy > wins/20 {
+		c.w.t.Errorf("%s: %d purchases were BUSY beside %d accepted; buyers should not notice", what, busy, wins)
+	}
+}
+
+// awaitDrained waits until no order is QUEUED that was accepted before a moment.
+func (c *crowd) awaitDrained(what string) {
+	c.w.t.Helper()
+	mended := time.Now()
+	took := seldom(c.w.t, 3*drainBound, what+": orders of before are written", func() bool {
+		var queued int
+		err := c.w.db.QueryRow(`SELECT COUNT(*) FROM outbox o LEFT JOIN orders r ON r.buyer = o.buyer AND r.id = o.id
+			WHERE o.state IN (0, 1) AND r.id IS NULL AND o.created_at < ?`, mended.UnixMilli()).Scan(&queued)
+		return err == nil && queued == 0
+	})
+	c.w.t.Logf("%s: drained %v after it was well again, bound %v", what, took.Round(time.Millisecond), drainBound)
+	if took > drainBound {
+		c.w.t.Errorf("%s: drained %v after it was well again, want at most %v", what, took, drainBound)
+	}
+}
