@@ -14,7 +14,6 @@ type Audit struct {
 	Epoch  int64         `json:"epoch"`
 	Books  sale.Books    `json:"books"`
 	Gate   *GateCheck    `json:"gate,omitempty"` // missing when the gate holds no shares of the SKU, or does not count
-	Rows   int64         `json:"rows"`           // outbox rows compared with their order rows
 	Shares int           `json:"shares"`         // that hold units
 
 	Oversold   int64 `json:"oversold"`   // live units above the total
@@ -49,7 +48,7 @@ func (s *SKUs) Audit(ctx context.Context, sku string) (Audit, error) {
 	if a.Books, err = s.books.Books(ctx, sku); err != nil {
 		return a, unavailable(err)
 	}
-	a.Gate, a.Rows = r.Gate, r.Rows
+	a.Gate = r.Gate
 	a.Oversold = max(0, a.Books.LiveUnits-a.Books.Total)
 	a.OverLimit, a.Queued = a.Books.OverLimit, a.Books.Missing
 	a.Lost = r.Kinds[sale.OrderMissing]

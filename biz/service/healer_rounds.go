@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,9 +20,14 @@ func (h *Healer) Round(ctx context.Context) {
 	} else {
 		h.scan(ctx, gate)
 	}
-	active := h.Active(activeFor)
-	h.inspect(ctx, active[:min(len(active), healActive)])
-	h.inspect(ctx, h.turn(ctx))
+	skus := h.Active(activeFor)
+	skus = skus[:min(len(skus), healActive)]
+	for _, sku := range h.turn(ctx) {
+		if !slices.Contains(skus, sku) { // two measurements in one round would count as two in a row
+			skus = append(skus, sku)
+		}
+	}
+	h.inspect(ctx, skus)
 }
 
 // identity asks every master who it is, which costs one small command each.

@@ -22,6 +22,7 @@ import (
 // lab is one pair of Redis and database that nodes run on.
 type lab struct {
 	db     *store.DB
+	store  store.Config
 	shard  shard.Config
 	raw    *redis.Client // to damage what the gate holds
 	clock  *clock
@@ -46,7 +47,7 @@ func newLab(t *testing.T) *lab {
 
 func buildLab(t testing.TB, storeCfg store.Config, redisAddr, prefix string) *lab {
 	t.Helper()
-	l := &lab{shard: shard.DefaultConfig(), clock: newClock(), config: service.DefaultConfig()}
+	l := &lab{store: storeCfg, shard: shard.DefaultConfig(), clock: newClock(), config: service.DefaultConfig()}
 	if err := store.Migrate(t.Context(), storeCfg); err != nil {
 		t.Fatal(err)
 	}

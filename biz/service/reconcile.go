@@ -26,7 +26,6 @@ type Reconciliation struct {
 	Total  int64            `json:"total"`
 	Ledger sale.LedgerCheck `json:"ledger"`         // as it was found
 	Gate   *GateCheck       `json:"gate,omitempty"` // missing when the gate holds no shares of the SKU, or does not count
-	Rows   int64            `json:"rows"`           // outbox rows compared
 	// Differ counts the orders whose rows do not agree, Kinds by kind; Orders names the first of them.
 	Differ int64                          `json:"differ"`
 	Kinds  map[sale.DiscrepancyKind]int64 `json:"kinds"`
@@ -47,7 +46,7 @@ type GateCheck struct {
 	Excess int64 `json:"excess"` // what of the drift nothing on its way explains
 }
 
-// Progress is told of what has been compared so far; it may be called often.
+// Progress is told how many rows have been compared so far, after each page.
 type Progress func(sku string, rows int64)
 
 // Reconcile compares every row of a SKU with every other one that should agree. Without fix it changes nothing. With fix
@@ -100,6 +99,7 @@ func (s *SKUs) Reconcile(ctx context.Context, sku string, fix bool, progress Pro
 
 // compare goes through the outbox rows of the SKU, then through all order rows, for those that no outbox row knows.
 func (s *SKUs) compare(ctx context.Context, r *Reconciliation, progress Progress) error {
+	var rows int64
 	for after := int64(0); ; {
 		found, next, err := s.books.CompareOutbox(ctx, r.SKU, after, comparePage)
 		if err == nil {
@@ -111,8 +111,8 @@ func (s *SKUs) compare(ctx context.Context, r *Reconciliation, progress Progress
 		if next == 0 {
 			break
 		}
-		r.Rows += comparePage
-		progress(r.SKU, r.Rows)
+		rows += comparePage
+		progress(r.SKU, rows)
 		after = next
 	}
 	for after := (sale.OrderCursor{}); ; {
@@ -123,7 +123,8 @@ func (s *SKUs) compare(ctx context.Context, r *Reconciliation, progress Progress
 		if err != nil || !more {
 			return err
 		}
-		progress(r.SKU, r.Rows)
+		rows += comparePage
+		progress(r.SKU, rows)
 		after = next
 	}
 }

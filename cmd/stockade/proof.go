@@ -68,8 +68,8 @@ func auditLines(a service.Audit) [][2]string {
 			a.Books.Promised, a.Books.Total-a.Books.Promised)})
 	}
 	lines = append(lines,
-		[2]string{"orders", fmt.Sprintf("%d unpaid, %d paid, %d closed, %d on their way; %d rows compared",
-			a.Books.Unpaid, a.Books.Paid, a.Books.Closed, a.Queued, a.Rows)},
+		[2]string{"orders", fmt.Sprintf("%d unpaid, %d paid, %d closed, %d on their way",
+			a.Books.Unpaid, a.Books.Paid, a.Books.Closed, a.Queued)},
 		[2]string{"oversold", whole(a.Oversold)},
 		[2]string{"over limit", whole(a.OverLimit)},
 		[2]string{"lost", whole(a.Lost)},
@@ -202,7 +202,7 @@ func reconciliationLines(r service.Reconciliation) [][2]string {
 			[2]string{"shares", fmt.Sprintf("left %d, pending %d, uncredited %d, changed meanwhile %d", g.Left, g.Pending, g.Uncredited, g.Changes)},
 			[2]string{"drift", fmt.Sprintf("%d, of which unexplained %d", g.Drift, g.Excess)})
 	}
-	lines = append(lines, [2]string{"orders that differ", fmt.Sprintf("%d; %d rows compared", r.Differ, r.Rows)})
+	lines = append(lines, [2]string{"orders that differ", whole(r.Differ)})
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
 		lines = append(lines, [2]string{"  " + string(kind), whole(r.Kinds[kind])})
 	}
