@@ -141,3 +141,14 @@ func (h *history) firstWin(after time.Duration) (d time.Duration, ok bool) {
 	}
 	return d, ok
 }
+
+// times are how long calls took that began after a moment and were answered, shortest first.
+func (h *history) times(after time.Duration, of func(attempt) bool) (all []time.Duration) {
+	for _, a := range h.all() {
+		if a.call >= after && a.Code != unreached && of(a) {
+			all = append(all, a.returned-a.call)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

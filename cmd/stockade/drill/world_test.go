@@ -131,6 +131,13 @@ func (w *world) must(err error) {
 	}
 }
 
+func (w *world) freePort() int {
+	w.t.Helper()
+	port, err := proctest.FreePort()
+	w.must(err)
+	return port
+}
+
 // launch starts a node and does not wait.
 func (w *world) launch(settings ...string) *proctest.Node {
 	w.t.Helper()

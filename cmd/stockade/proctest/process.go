@@ -65,6 +65,9 @@ func (p *Process) Alive() bool {
 	}
 }
 
+// PID is the id of the process.
+func (p *Process) PID() int { return p.process.Pid }
+
 // Ended is closed when the process is gone.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 

@@ -31,11 +31,11 @@ func NewRabbit(dir string) (*Rabbit, error) {
 	if err != nil {
 		return nil, err
 	}
-	mapperPort, err := freePort()
+	mapperPort, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
-	distPort, err := freePort()
+	distPort, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,8 @@ func NewRabbit(dir string) (*Rabbit, error) {
 	s.probe = probe{send: "AMQP\x00\x00\x09\x01", want: "\x01\x00\x00"} // a method on channel 0
 	s.command = func() *exec.Cmd {
 		cmd := exec.Command(filepath.Join(rabbitPrograms, "rabbitmq-server"))
-		cmd.Env, cmd.Dir = r.env, s.Dir
+		// As under systemd, the script becomes the server: else it stays, and a kill would hit the script alone.
+		cmd.Env, cmd.Dir = append(r.env, "RUNNING_UNDER_SYSTEMD=1"), s.Dir
 		return cmd
 	}
 	// Erlang would start a port mapper that outlives everybody.

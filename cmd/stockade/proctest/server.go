@@ -42,7 +42,7 @@ type probe struct {
 
 // newServer makes the folder; Start begins.
 func newServer(name, dir string) (*Server, error) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +60,9 @@ func (s *Server) Start() error {
 
 // Launch starts the server and does not wait.
 func (s *Server) Launch() (err error) {
+	if s.Answers() {
+		return fmt.Errorf("%s: something still answers at %s", s.name, s.Addr)
+	}
 	s.Process, err = Start(s.name, s.command(), filepath.Join(s.Dir, "log"))
 	return err
 }
@@ -94,9 +97,9 @@ func (s *Server) Answers() bool {
 	return err == nil && bytes.HasSuffix(got, []byte(s.probe.want))
 }
 
-// freePort finds a port that nobody listens on, below those that the kernel gives to outgoing connections: a server that
+// FreePort finds a port that nobody listens on, below those that the kernel gives to outgoing connections: a server that
 // starts again finds its port free.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	for range portTries {
 		port := 20_000 + rand.IntN(12_000)
 		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
