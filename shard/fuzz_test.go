@@ -51,7 +51,14 @@ func FuzzPackRows(f *testing.F) {
 		}
 		text := string(appendToken(nil, token))
 		admit := sale.AdmitRequest{Order: id, Quantity: quantity, Limit: limit, Buyer: buyer, Acknowledge: yes}
-		settle := sale.Settlement{Order: id, Token: token, Kept: yes}
+		settle := sale.Settlement{Order: id, Token: token, Kept: yes, Unmarked: change%2 == 0}
+		want := endDropped
+		switch {
+		case yes:
+			want = endKept
+		case settle.Unmarked:
+			want = endDroppedUnmarked
+		}
 		credit := sale.Credit{Order: id, Quantity: quantity, Buyer: buyer}
 		fill := sale.Holding{Order: id, Quantity: quantity, Closed: yes, Token: token, Buyer: buyer}
 		mark := int(flag(yes))
@@ -68,7 +75,7 @@ func FuzzPackRows(f *testing.F) {
 		u = &unpacked{t, packSettle(packSettle(nil, &settle), &settle)}
 		for range 2 {
 			expect(t, "settle id", sale.OrderID(u.bytes(16)), id)
-			expect(t, "settle kept", u.byte(), mark)
+			expect(t, "settle ending", u.byte(), want)
 			expect(t, "settle token", string(u.bytes(u.byte())), text)
 		}
 		expect(t, "rest of settle", len(u.rest), 0)

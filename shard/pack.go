@@ -31,6 +31,23 @@ func flag(b bool) byte {
 	return 0
 }
 
+// How a take ends, as settle reads it.
+const (
+	endDropped         = 0
+	endKept            = 1
+	endDroppedUnmarked = 2
+)
+
+func ending(s *sale.Settlement) byte {
+	switch {
+	case s.Kept:
+		return endKept
+	case s.Unmarked:
+		return endDroppedUnmarked
+	}
+	return endDropped
+}
+
 func packAdmit(b []byte, r *sale.AdmitRequest) []byte {
 	b = append(b, r.Order[:]...)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.Quantity))
@@ -48,7 +65,7 @@ func packCredit(b []byte, c *sale.Credit) []byte {
 
 func packSettle(b []byte, s *sale.Settlement) []byte {
 	b = append(b, s.Order[:]...)
-	b = append(b, flag(s.Kept), 0)
+	b = append(b, ending(s), 0)
 	at := len(b)
 	b = appendToken(b, s.Token)
 	b[at-1] = byte(len(b) - at)

@@ -59,6 +59,9 @@ type Settlement struct {
 	Quantity int64
 	Token    Token // of the take that is meant
 	Kept     bool  // true: promised; false: dropped, units and count go back
+	// Unmarked drops the take only while it carries no acknowledged mark. Whoever decided the drop without having seen
+	// a mark says so, because a repetition may have been told ACCEPTED since.
+	Unmarked bool
 }
 
 // Credit gives a closed order's units back to the share that holds them.

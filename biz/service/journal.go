@@ -144,7 +144,8 @@ func (j *JournalSweeper) share(ctx context.Context, l sale.Listing, share sale.S
 }
 
 // judge tells how takes of a share ended: those in the outbox are kept, those that were acknowledged are carried first,
-// the others are dropped. A take of which that cannot be told now is left out; err is the trouble with it.
+// the others are dropped, unless they are acknowledged meanwhile. A take of which that cannot be told now is left out;
+// err is the trouble with it.
 func (j *JournalSweeper) judge(ctx context.Context, l sale.Listing, share sale.Share, takes []sale.PendingTake) ([]sale.Settlement, error) {
 	rows, err := j.parts.Ledgers.Decided(ctx, l.ID, orderIDs(takes))
 	if err == nil {
@@ -162,7 +163,9 @@ func (j *JournalSweeper) judge(ctx context.Context, l sale.Listing, share sale.S
 			carry = append(carry, take)
 			continue
 		}
-		verdicts = append(verdicts, settlement(take, found && row.Share == share && row.Token == t.Token))
+		verdict := settlement(take, found && row.Share == share && row.Token == t.Token)
+		verdict.Unmarked = !t.Acknowledged // marked since: the next sweep sees the mark
+		verdicts = append(verdicts, verdict)
 	}
 	if len(carry) == 0 {
 		return verdicts, nil

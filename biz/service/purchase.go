@@ -262,7 +262,9 @@ func (s *Sales) giveBack(ctx context.Context, take sale.Take) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
-	if err := s.gate.Settle(ctx, settlement(take, false)); err != nil {
+	drop := settlement(take, false)
+	drop.Unmarked = true // a repetition on another node may have had it acknowledged meanwhile
+	if err := s.gate.Settle(ctx, drop); err != nil {
 		s.log.DebugContext(ctx, "take left to the journal sweeper", "sku", take.SKU, "error", err)
 	}
 }

@@ -134,6 +134,34 @@ func testAcknowledgedEnds(t *testing.T, b *bench) {
 	}
 }
 
+// testLateDrop has a drop arrive that was decided before its take was marked.
+func testLateDrop(t *testing.T, b *bench) {
+	b.lay(0, 1, 10)
+	plain, late := b.request("ann"), b.request("bob")
+	plainDrop := settled(plain, b.admit(plain, sale.Admitted), false)
+	lateDrop := settled(late, b.admit(late, sale.Admitted), false)
+	plainDrop.Unmarked, lateDrop.Unmarked = true, true
+	late.Acknowledge = true // another node tells its buyer ACCEPTED
+	b.admit(late, sale.Known)
+	marked := b.dump(0)
+	b.settle(lateDrop)
+	if after := b.dump(0); after != marked {
+		t.Fatalf("an acknowledged take was dropped by one who saw no mark:\n%s\n%s", marked, after)
+	}
+	b.settle(lateDrop, plainDrop)
+	b.expect(0, 9, 1)
+	if a := b.admit(late, sale.Known); !a.Acknowledged {
+		t.Fatalf("the mark is gone: %+v", a)
+	}
+	overdue, err := b.gate.Overdue(t.Context(), b.sku, 0, 0, 100)
+	if err != nil || len(overdue) != 1 || overdue[0].Order != late.Order {
+		t.Fatalf("the journal holds %+v, %v: want the acknowledged take", overdue, err)
+	}
+	lateDrop.Unmarked = false // decided with the mark in sight
+	b.settle(lateDrop)
+	b.expect(0, 10, 0)
+}
+
 func testHeld(t *testing.T, b *bench) {
 	absent := func(share sale.Share, id sale.OrderID) {
 		t.Helper()

@@ -41,6 +41,7 @@ var contract = []test{
 	{"Acknowledged", testAcknowledged},
 	{"MarkedLater", testMarkedLater},
 	{"AcknowledgedEnds", testAcknowledgedEnds},
+	{"LateDrop", testLateDrop},
 	{"Held", testHeld},
 	{"Credit", testCredit},
 	{"CreditBulk", testCreditBulk},

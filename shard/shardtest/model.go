@@ -182,6 +182,7 @@ func (m *model) settle(g *shard.Gate) func() {
 	}
 	s := rapid.SampledFrom(m.takes).Draw(m.t, "take")
 	s.Kept = rapid.Bool().Draw(m.t, "kept")
+	s.Unmarked = rapid.Bool().Draw(m.t, "unmarked")
 	do := func() {
 		if err := g.Settle(m.bench.Context(), s); err != nil {
 			m.t.Fatal(err)
@@ -197,6 +198,7 @@ func (m *model) settle(g *shard.Gate) func() {
 		case o.undecided() && s.Kept:
 			o.state = 'k'
 			m.kept += o.quantity
+		case o.state == 'a' && s.Unmarked:
 		case o.undecided():
 			m.giveBack(o, 'd')
 		case o.state == 'd' && s.Kept:
