@@ -7,16 +7,18 @@ import (
 	"stockade/biz/sale"
 )
 
-// AnyOrder finds an order by id, whoever it belongs to; sale.ErrNotFound. The outbox knows its buyer, until close-out
-// archives it.
+// AnyOrder finds an order by id, whoever it belongs to; sale.ErrNotFound. Its outbox row knows its buyer, also in the
+// archive behind a close-out.
 func (db *DB) AnyOrder(ctx context.Context, id sale.OrderID) (sale.Order, error) {
-	found, err := db.recordsByID(ctx, db.read, []sale.OrderID{id})
-	if err != nil {
-		return sale.Order{}, err
+	// In this order: a row that is archived in between is found in the archive.
+	for _, query := range []string{db.sql.outboxByIDs, db.sql.archiveByIDs} {
+		found, err := db.recordsFrom(ctx, db.read, query, []sale.OrderID{id})
+		if err != nil {
+			return sale.Order{}, err
+		}
+		if r, ok := found[id]; ok {
+			return db.Order(ctx, r.order.Buyer, id)
+		}
 	}
-	r, ok := found[id]
-	if !ok {
-		return sale.Order{}, fmt.Errorf("order %s: %w", id, sale.ErrNotFound)
-	}
-	return db.Order(ctx, r.order.Buyer, id)
+	return sale.Order{}, fmt.Errorf("order %s: %w", id, sale.ErrNotFound)
 }

@@ -150,9 +150,18 @@ func readsArchived(t *testing.T, s Subject, orders []sale.Order) {
 		if got, err := s.DB.Order(ctx, o.Buyer, o.ID); err != nil || got != want {
 			t.Errorf("order %+v, %v, want %+v", got, err, want)
 		}
+		if got, err := s.DB.AnyOrder(ctx, o.ID); err != nil || got != want {
+			t.Errorf("order whose buyer is not known %+v, %v, want %+v", got, err, want)
+		}
+		if got, err := s.DB.Order(ctx, o.Buyer+"x", o.ID); !errors.Is(err, sale.ErrNotFound) {
+			t.Errorf("order of another buyer %+v, %v", got, err)
+		}
 		if of, err := s.DB.OrdersOf(ctx, o.Buyer, sale.OrderID{}, 10); err != nil || len(of) == 0 || of[0] != want {
 			t.Errorf("orders of %s: %+v, %v", o.Buyer, of, err)
 		}
+	}
+	if got, err := s.DB.AnyOrder(ctx, newID()); !errors.Is(err, sale.ErrNotFound) {
+		t.Errorf("an order that never was: %+v, %v", got, err)
 	}
 	if found, _, _, err := s.DB.CompareOrders(ctx, "a", sale.OrderCursor{}, 100); err != nil || len(found) != 0 {
 		t.Errorf("archived orders are strangers: %+v, %v", found, err)
