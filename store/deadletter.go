@@ -95,8 +95,9 @@ func scanDead(rows *sql.Rows) (d sale.DeadLetter, err error) {
 	return d, nil
 }
 
-// HandleDead moves one from OPEN to REPLAYED, COMPENSATED or DROPPED, on the word of an actor of 1 to 128 bytes. sale.ErrConflict
-// when it is not OPEN, sale.ErrNotFound, *sale.InputError.
+// HandleDead moves one from OPEN to REPLAYED, COMPENSATED or DROPPED, on the word of an actor of 1 to 128 bytes. An order
+// that was REPLAYED is looked after like one that was just sent. sale.ErrConflict when the letter is not OPEN,
+// sale.ErrNotFound, *sale.InputError.
 func (db *DB) HandleDead(ctx context.Context, seq int64, to sale.DeadState, actor string) error {
 	if to != sale.DeadReplayed && to != sale.DeadCompensated && to != sale.DeadDropped {
 		return sale.BadInput("state", fmt.Sprintf("must be %s, %s or %s", sale.DeadReplayed, sale.DeadCompensated, sale.DeadDropped))
@@ -106,6 +107,9 @@ func (db *DB) HandleDead(ctx context.Context, seq int64, to sale.DeadState, acto
 	}
 	return db.writing(ctx, func(t *txn) error {
 		n, err := t.exec(ctx, db.sql.deadHandle, to, millis(db.clock.now()), actor, seq, sale.DeadOpen)
+		if err == nil && n > 0 && to == sale.DeadReplayed {
+			return db.watchReplayed(ctx, t, seq)
+		}
 		if err != nil || n > 0 {
 			return err
 		}
@@ -118,6 +122,21 @@ func (db *DB) HandleDead(ctx context.Context, seq int64, to sale.DeadState, acto
 		}
 		return fmt.Errorf("dead letter %d is %s: %w", seq, found[0].State, sale.ErrConflict)
 	})
+}
+
+// watchReplayed makes the outbox row of a replayed letter's order SENT as of now. A recheck made it DONE when it found the
+// letter OPEN, and nobody else would notice that the replay got lost too.
+func (db *DB) watchReplayed(ctx context.Context, t *txn, letter int64) error {
+	done, err := seqs(ctx, t, db.sql.deadOutbox, letter)
+	if err != nil || len(done) == 0 {
+		return err
+	}
+	written, err := seqs(ctx, t, inList(db.sql.outboxWritten, len(done)), asArgs(done)...)
+	if err != nil || len(written) > 0 {
+		return err
+	}
+	_, err = t.exec(ctx, inList(db.sql.outboxResent, len(done)), append([]any{millis(db.clock.now())}, asArgs(done)...)...)
+	return err
 }
 
 func checkActor(actor string) error {

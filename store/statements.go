@@ -31,7 +31,7 @@ type statements struct {
 	ledgerBypass, ledgerCorrect, outboxBuyers                            string
 	reconcileOutbox, reconcileOrders, reconcileLock, reconcileSettled    string
 	deadInsert, deadReopen, deadSeq, deadList, deadBySeq                 string
-	deadHandle, deadOpen                                                 string
+	deadHandle, deadOpen, deadOutbox, outboxResent                       string
 	closeoutUnfinished, closeoutUncredited                               string
 	closeoutInsert, closeoutReport                                       string
 	archivePage, archiveCopy, archiveDelete                              string
@@ -70,6 +70,7 @@ func (s *statements) files() map[string]*string {
 		"reconcile_lock": &s.reconcileLock, "reconcile_settled": &s.reconcileSettled,
 		"dead_insert": &s.deadInsert, "dead_reopen": &s.deadReopen, "dead_seq": &s.deadSeq, "dead_list": &s.deadList,
 		"dead_by_seq": &s.deadBySeq, "dead_handle": &s.deadHandle, "dead_open": &s.deadOpen,
+		"dead_outbox": &s.deadOutbox, "outbox_resent": &s.outboxResent,
 		"closeout_unfinished": &s.closeoutUnfinished, "closeout_uncredited": &s.closeoutUncredited,
 		"closeout_insert": &s.closeoutInsert, "closeout_report": &s.closeoutReport,
 		"archive_page": &s.archivePage, "archive_copy": &s.archiveCopy, "archive_delete": &s.archiveDelete,

@@ -213,3 +213,58 @@ func recheckLeavesDead(t *testing.T, s Subject) {
 		t.Fatalf("%d done, %d renewed, %v", done, renewed, err)
 	}
 }
+
+// recheckOnce has every SENT row of these orders looked at.
+func recheckOnce(t *testing.T, s Subject, orders ...sale.Order) (done, renewed int) {
+	t.Helper()
+	age(t, s, time.Hour, orders...)
+	done, renewed, err := s.DB.RecheckSent(deadline(t), time.Minute, 100)
+	must(t, err)
+	return done, renewed
+}
+
+// A replay may be lost like any other message: while its letter was OPEN its row became DONE, and it must not stay that.
+func replayedIsRechecked(t *testing.T, s Subject) {
+	ctx := deadline(t)
+	newSKU(t, s.DB, "a", 100, 10)
+	orders := sell(t, s, "a", 5)
+	lost, written, closed, twice, compensated := orders[0], orders[1], orders[2], orders[3], orders[4]
+	must(t, s.DB.MarkSent(ctx, ids(orders)))
+	letters := map[sale.OrderID]int64{}
+	for i, o := range append(orders, twice) {
+		seq, err := s.DB.RecordDead(ctx, sale.DeadLetter{MessageID: buyer(i), SKU: "a", Order: &o.ID})
+		must(t, err)
+		letters[o.ID] = seq
+	}
+	if done, renewed := recheckOnce(t, s, orders...); done != len(orders) || renewed != 0 {
+		t.Fatalf("with OPEN letters %d done, %d renewed", done, renewed)
+	}
+	_, err := s.DB.InsertOrders(ctx, []sale.Order{written})
+	must(t, err)
+	closeOrder(t, s, closed, sale.ReasonCompensated)
+	before := time.Now().Add(-time.Second).UnixMilli()
+	for id, seq := range letters {
+		to := sale.DeadReplayed
+		if id == compensated.ID {
+			to = sale.DeadCompensated
+		}
+		must(t, s.DB.HandleDead(ctx, seq, to, "ops"))
+	}
+	for what, want := range map[string]struct {
+		order sale.Order
+		state int64
+	}{
+		"lost": {lost, 1}, "written": {written, 2}, "closed": {closed, 2}, "with another OPEN letter": {twice, 2},
+		"compensated": {compensated, 2},
+	} {
+		if n := count(t, s, "SELECT state FROM outbox WHERE id = ?", want.order.ID[:]); n != want.state {
+			t.Errorf("the row of the order that is %s has state %d, want %d", what, n, want.state)
+		}
+	}
+	if at := count(t, s, "SELECT sent_at FROM outbox WHERE id = ?", lost.ID[:]); at < before {
+		t.Errorf("sent at %d, want about the time of the replay, after %d", at, before)
+	}
+	if done, renewed := recheckOnce(t, s, lost); done != 0 || renewed != 1 {
+		t.Errorf("of the lost replay %d done, %d renewed", done, renewed)
+	}
+}

@@ -74,6 +74,7 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"DeadLetterPages", deadLetterPages},
 		{"DeadLetterRace", deadLetterRace},
 		{"RecheckLeavesDeadLetters", recheckLeavesDead},
+		{"RecheckFindsLostReplays", replayedIsRechecked},
 		{"Unfinished", unfinished},
 		{"ClosesOut", closesOut},
 		{"Toggles", toggles},

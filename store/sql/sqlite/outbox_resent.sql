@@ -1,0 +1,1 @@
+UPDATE outbox SET state = 1, sent_at = ? WHERE seq IN (?)
