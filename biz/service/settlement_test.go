@@ -105,6 +105,61 @@ func TestClosedUnitsAreSoldAgain(t *testing.T) {
 	}
 }
 
+// An order that was taken in the reserve is credited where it lies now: at its buyer's home behind a full reshare, which
+// also counts it there, and in the reserve behind a light one.
+func TestCreditGoesWhereTheOrderWasLaid(t *testing.T) {
+	for _, full := range []bool{true, false} {
+		t.Run(fmt.Sprint("full ", full), func(t *testing.T) {
+			s, n, sku := openTill(t, 8, sale.SKU{Limit: 2, Slots: 1, ReservePct: 50})
+			ctx := t.Context()
+			left := func() (home, reserve int64) {
+				t.Helper()
+				figures, err := s.gate.Peek(ctx, sku.ID, sku.Slots)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return figures[0].Left, figures[1].Left
+			}
+			s.mustBuy(t, n, sku.ID, "bob", 2, true)
+			s.mustBuy(t, n, sku.ID, "cy", 2, true)
+			o := s.mustBuy(t, n, sku.ID, "ann", 2, true)
+			if home, reserve := left(); home != 0 || reserve != 2 {
+				t.Fatalf("%d and %d left, want none at home and 2 in the reserve", home, reserve)
+			}
+			if err := n.resharer.Run(ctx, sku.ID, service.ReshareOrder{Reason: "test", Full: full}); err != nil {
+				t.Fatal(err)
+			}
+			n.catalogue.Forget(sku.ID)
+			wantHome, wantReserve := left()
+			if full {
+				wantHome += 2
+			} else {
+				wantReserve += 2
+			}
+			if done, err := s.settler.Cancel(ctx, o.ID, "ann", "buyer"); err != nil || done.Outcome != sale.Changed {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			if err := s.credited(ctx, sku.ID); err != nil {
+				t.Error(err)
+			}
+			if home, reserve := left(); home != wantHome || reserve != wantReserve {
+				t.Errorf("%d and %d left, want %d at home and %d in the reserve", home, reserve, wantHome, wantReserve)
+			}
+			s.mustBalance(t, sku.ID)
+
+			// Nobody counts the closed order any more: its buyer may have as much as anybody else, and no more.
+			for i := range 3 {
+				r, err := n.sales.Purchase(ctx, service.PurchaseRequest{SKU: sku.ID, Buyer: "ann", Key: fmt.Sprint("next-", i), Quantity: 1})
+				n.outcome()
+				if want := []sale.Code{sale.Accepted, sale.Accepted, sale.LimitReached}[i]; err != nil || r.Code != want {
+					t.Errorf("purchase %d of the same buyer: %s %s, %v, want %s", i+1, r.Code, r.Reason, err, want)
+				}
+			}
+			s.mustBalance(t, sku.ID)
+		})
+	}
+}
+
 // stuckLedgers says of one SKU that a reshare is under way.
 type stuckLedgers struct {
 	service.Ledgers
