@@ -143,6 +143,10 @@ func (s *Sales) known(ctx context.Context, p *purchase, adm sale.Admission, shar
 		}
 		if !errors.Is(err, sale.ErrNotFound) {
 			s.trouble.warn(ctx, "order not readable", p.SKU, err)
+			if p.acknowledge { // the gate's word that it was promised is enough, as it is for new ones
+				r, err := s.repeated(p, p.queued(s.now()))
+				return r, false, err
+			}
 			return busy(sale.ReasonDependency, p.id, true), false, nil
 		}
 	case adm.Acknowledged: // its buyer was told ACCEPTED, or would have been
