@@ -25,7 +25,7 @@ const (
 	buyers        = 64
 	askBound      = 10 * time.Second // of one call; a node answers within its purchase timeout
 	retryPause    = 100 * time.Millisecond
-	slowestPace   = 250 * time.Millisecond // between two purchases of one buyer, at most
+	usualPace     = 250 * time.Millisecond // a buyer's longest pause between two purchases, half of it on average
 	recoveryGrace = 20 * time.Second       // to learn how much too late
 	keylessOneIn  = 20
 	againOneIn    = 8 // wins that are asked again later
@@ -165,7 +165,7 @@ func (b *buyer) shop() {
 		if len(b.won) > 0 && b.rng.IntN(againOneIn) == 0 {
 			b.insist(b.won[b.rng.IntN(len(b.won))])
 		}
-		pass(time.Duration(b.rng.Int64N(int64(slowestPace))))
+		pass(time.Duration(b.rng.Int64N(int64(b.w.pace))))
 	}
 }
 

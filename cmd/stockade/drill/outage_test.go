@@ -8,9 +8,12 @@ import (
 	"stockade/biz/sale"
 )
 
-// drainBound is how long orders may stay QUEUED after RabbitMQ is well again: sweepers look at rows that are 1 s and 2 s
-// old here, and nodes connect again twice a second.
-const drainBound = 20 * time.Second
+// drainBound is how long orders may stay QUEUED after RabbitMQ is well again. The design gives 120 s when RabbitMQ lost what
+// it had confirmed; sweepers look much earlier here, and so the bound is half of that.
+const drainBound = 60 * time.Second
+
+// fewBusy purchases may be BUSY for other reasons, however short an outage is.
+const fewBusy = 5
 
 // sellsThrough lets time go by in which purchases must go on as if nothing were wrong.
 func (c *crowd) sellsThrough(what string, d time.Duration) {
@@ -20,7 +23,7 @@ func (c *crowd) sellsThrough(what string, d time.Duration) {
 	c.awaitWins(20, 10*time.Second)
 	wins, busy = c.h.wins()-wins, c.h.count(sale.Busy.String())-busy
 	c.w.t.Logf("%s: %d purchases accepted, %d BUSY", what, wins, busy)
-	if busy > wins/20 {
+	if busy > fewBusy+wins/5 { // a busy machine gives a few anyway; without purchases nearly all would be
 		c.w.t.Errorf("%s: %d purchases were BUSY beside %d accepted; buyers should not notice", what, busy, wins)
 	}
 }
@@ -29,7 +32,7 @@ func (c *crowd) sellsThrough(what string, d time.Duration) {
 func (c *crowd) awaitDrained(what string) {
 	c.w.t.Helper()
 	mended := time.Now()
-	took := seldom(c.w.t, 3*drainBound, what+": orders of before are written", func() bool {
+	took := seldom(c.w.t, 2*drainBound, what+": orders of before are written", func() bool {
 		var queued int
 		err := c.w.db.QueryRow(`SELECT COUNT(*) FROM outbox o LEFT JOIN orders r ON r.buyer = o.buyer AND r.id = o.id
 			WHERE o.state IN (0, 1) AND r.id IS NULL AND o.created_at < ?`, mended.UnixMilli()).Scan(&queued)

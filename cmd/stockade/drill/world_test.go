@@ -28,6 +28,7 @@ type world struct {
 	redis *proctest.Server
 	db    *sql.DB
 	steps int
+	pace  time.Duration // a buyer's longest pause between two purchases
 
 	toRedis, toMySQL, toRabbit *proctest.Link
 
@@ -48,7 +49,7 @@ type sku struct {
 // newWorld starts what every drill needs but nodes. settings are lines of YAML that go into the configuration.
 func newWorld(t *testing.T, settings ...string) *world {
 	t.Helper()
-	w := &world{t: t, name: fmt.Sprintf("drill_%d", house.worlds.Add(1)), dir: t.TempDir()}
+	w := &world{t: t, name: fmt.Sprintf("drill_%d", house.worlds.Add(1)), dir: t.TempDir(), pace: usualPace}
 	var err error
 	if w.redis, err = proctest.NewRedis(w.dir); err != nil {
 		t.Fatal(err)

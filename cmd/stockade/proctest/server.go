@@ -16,7 +16,7 @@ import (
 
 // Bounds of a server's life.
 const (
-	serverStartBound = 60 * time.Second
+	serverStartBound = 3 * time.Minute // a machine busy with a sale gives RabbitMQ little
 	serverStopBound  = 30 * time.Second
 	probeBound       = 2 * time.Second
 	portTries        = 200
