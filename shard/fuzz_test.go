@@ -59,7 +59,7 @@ func FuzzPackRows(f *testing.F) {
 		case settle.Unmarked:
 			want = endDroppedUnmarked
 		}
-		credit := sale.Credit{Order: id, Quantity: quantity, Buyer: buyer}
+		credit := sale.Credit{Order: id, Quantity: quantity, Buyer: buyer, Counted: quantity%2 == 0}
 		fill := sale.Holding{Order: id, Quantity: quantity, Closed: yes, Token: token, Buyer: buyer}
 		mark := int(flag(yes))
 
@@ -83,6 +83,7 @@ func FuzzPackRows(f *testing.F) {
 		for range 2 {
 			expect(t, "credit id", sale.OrderID(u.bytes(16)), id)
 			expect(t, "credit quantity", u.number(), quantity)
+			expect(t, "credit counted", u.byte() == 1, credit.Counted)
 			expect(t, "credit buyer", string(u.bytes(u.byte())), buyer)
 		}
 		expect(t, "rest of credit", len(u.rest), 0)

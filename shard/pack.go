@@ -59,7 +59,7 @@ func packAdmit(b []byte, r *sale.AdmitRequest) []byte {
 func packCredit(b []byte, c *sale.Credit) []byte {
 	b = append(b, c.Order[:]...)
 	b = binary.BigEndian.AppendUint16(b, uint16(c.Quantity))
-	b = append(b, byte(len(c.Buyer)))
+	b = append(b, flag(c.Counted), byte(len(c.Buyer)))
 	return append(b, c.Buyer...)
 }
 

@@ -72,6 +72,8 @@ type Credit struct {
 	Order    OrderID
 	Buyer    string
 	Quantity int64
+	// Counted says that a light reshare has laid the units out since: only the buyer's count comes back.
+	Counted bool
 }
 
 // Figures are one share's numbers, read without changing anything.

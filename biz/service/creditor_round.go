@@ -129,12 +129,13 @@ const (
 )
 
 // creditFor decides where a restock belongs, by a listing that is read after its commit. A reshare that raised the
-// epoch since has the closed order in its snapshot; under path mysql the way back is a full reshare, which reads it too.
+// epoch since has laid the units out; a full one knew the order as closed, a light one left the buyer's count as it was.
+// Under path mysql the way back is a full reshare.
 func creditFor(l sale.Listing, r sale.Restock) (sale.Credit, creditVerdict) {
 	switch {
-	case l.Ledger.Epoch > r.Epoch || l.Ledger.Mode == sale.ModeMySQL:
+	case l.Ledger.LaidEpoch > r.Epoch || l.Ledger.Mode == sale.ModeMySQL:
 		return sale.Credit{}, creditNeedless
-	case !l.Ledger.Live() || l.Ledger.Epoch != r.Epoch:
+	case !l.Ledger.Live():
 		return sale.Credit{}, creditLater
 	}
 	share := r.Share
@@ -142,6 +143,7 @@ func creditFor(l sale.Listing, r sale.Restock) (sale.Credit, creditVerdict) {
 		share = sale.Home(buyerHash(r.Buyer), l.Slots)
 	}
 	return sale.Credit{
-		SKU: r.SKU, Share: share, Epoch: r.Epoch, Order: r.Order, Buyer: r.Buyer, Quantity: r.Quantity,
+		SKU: r.SKU, Share: share, Epoch: l.Ledger.Epoch, Order: r.Order, Buyer: r.Buyer, Quantity: r.Quantity,
+		Counted: l.Ledger.Epoch > r.Epoch,
 	}, creditDue
 }

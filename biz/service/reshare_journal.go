@@ -59,8 +59,11 @@ func (j *reshare) tellPage(ctx context.Context, share sale.Share, page sale.Seal
 	var kept, dropped, acknowledged []sale.PendingTake
 	for _, take := range page.Pending {
 		row, found := decided[take.Order]
+		mine := found && row.Share == share && row.Token == take.Token
 		switch {
-		case found && row.Share == share && row.Token == take.Token && !row.Closed:
+		case mine && !(row.Closed && take.Acknowledged):
+			// Promised, and perhaps closed since: then its credit brings the count back. But an acknowledged one may have
+			// been closed without a promise, and no credit ever comes.
 			kept = append(kept, take)
 		case !found && take.Acknowledged:
 			acknowledged = append(acknowledged, take)

@@ -337,3 +337,25 @@ func TestThePathGoesPastTheGateAndBack(t *testing.T) {
 		}
 	}
 }
+
+// An order that was closed before a light reshare, and whose units the gate had not got back by then, must not count
+// against its buyer afterwards.
+func TestALightReshareForgetsNoClosedOrder(t *testing.T) {
+	s, n, sku := openTill(t, 20, sale.SKU{Limit: 2, Slots: 2, ReservePct: 10})
+	o := s.mustBuy(t, n, sku.ID, "ann", 2, true)
+	if d := s.lab.db.Settle(t.Context(), []sale.Change{{Kind: sale.Cancel, Order: o.ID}}); d[0].Outcome != sale.Changed {
+		t.Fatalf("%+v", d)
+	}
+	if err := n.resharer.Run(t.Context(), sku.ID, service.ReshareOrder{Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	n.catalogue.Forget(sku.ID)
+	if err := s.credited(t.Context(), sku.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.mustBalance(t, sku.ID)
+	r, err := n.sales.Purchase(t.Context(), service.PurchaseRequest{SKU: sku.ID, Buyer: "ann", Key: "k2", Quantity: 2})
+	if err != nil || r.Code != sale.Accepted {
+		t.Errorf("ann, whose order is cancelled, is told %s (%s), %v", r.Code, r.Reason, err)
+	}
+}
