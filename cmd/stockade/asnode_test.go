@@ -32,7 +32,8 @@ func asCommand() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	c := &cli{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), faults: sale.NoFaults{}}
-	if path := os.Getenv(faultsEnv); path != "" {
+	serves := len(os.Args) > 1 && os.Args[1] == "serve" // an operator's command has no faults to arm, and the socket is taken
+	if path := os.Getenv(faultsEnv); path != "" && serves {
 		faults, err := listenForFaults(path, os.Stderr)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "faults:", err)

@@ -174,6 +174,7 @@ func (c *crowd) audit(bound time.Duration) (settled time.Duration) {
 		c.w.t.Logf("audit %s: %d of %d units sold, %d calls, %d orders acknowledged, %d others of unknown outcome; lost %d, "+
 			"unexplained %d, duplicate %d, oversold %d, over-limit %d, drift %d, stranded %d", s.name, tr.promised, tr.total, f.attempts,
 			f.acknowledged, f.unknown, f.lost, f.unexplained, f.duplicate, f.oversold, f.overLimit, f.drift, f.stranded)
+		c.found = append(c.found, f)
 		if f.lost+f.unexplained+f.duplicate+f.oversold+f.overLimit != 0 || f.drift != 0 || f.stranded != 0 {
 			c.w.t.Errorf("%s: the audit failed", s.name)
 		}

@@ -39,6 +39,7 @@ type crowd struct {
 	client *http.Client
 	over   atomic.Bool
 	all    sync.WaitGroup
+	found  []figures // of each SKU, after the audit
 }
 
 // open lets the buyers in. They choose among the SKUs evenly. The sale ends with the test, at the latest.

@@ -212,6 +212,7 @@ func (b *opBuilder) take(id, buyer string, quantity int64, call, returned time.D
 
 func (b *opBuilder) attempt(a attempt, end time.Duration) {
 	if a.kind != buying {
+		b.change(a)
 		return
 	}
 	switch {
