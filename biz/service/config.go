@@ -61,7 +61,8 @@ type Config struct {
 	CreditEveryMs int `yaml:"creditEveryMs"`
 	// RestockAgeMs is the age at which a restock that the gate has not got is the sweeper's.
 	RestockAgeMs int `yaml:"restockAgeMs"`
-	// DeadLetters says who compensates the order of a dead letter: auto, at once; manual, an operator who drops it.
+	// DeadLetters says who compensates the order of a dead letter: auto, the node at once, and every minute while that
+	// fails; manual, an operator who drops it.
 	DeadLetters string `yaml:"deadLetters"`
 	// ReplayTimeoutMs is how long an operator's replay or drop of a dead letter may take.
 	ReplayTimeoutMs int `yaml:"replayTimeoutMs"`

@@ -12,7 +12,7 @@ import (
 // deadActor is who deals with dead letters when no operator does.
 const deadActor = "dead letter"
 
-// Bounds of the tries to compensate the order of one dead letter before it is left to an operator.
+// Bounds of the tries to compensate the order of one dead letter before it is left to the sweep and to operators.
 const (
 	compensateTries = 5
 	compensateEvery = 500 * time.Millisecond
@@ -54,17 +54,22 @@ func (b *Burier) Bury(ctx context.Context, d sale.DeadLetter) error {
 			return err
 		}
 		// The database answers: it is this order that cannot be closed, and others wait behind it.
-		b.log.ErrorContext(ctx, "dead letter left to an operator", "seq", seq, "order", d.Order, "error", err)
+		b.log.ErrorContext(ctx, "dead letter stays open", "seq", seq, "order", d.Order, "error", err)
 		return nil
 	}
+	return b.note(ctx, seq, done)
+}
+
+// note writes down what became of a letter whose order was compensated, or needed not be.
+func (b *Burier) note(ctx context.Context, seq int64, done sale.Settled) error {
 	if done.Outcome == sale.NoOrder { // nobody was promised anything: an operator has to look
 		return nil
 	}
 	if err := b.faults.At(ctx, sale.DeadLetterCompensated); err != nil {
 		return err
 	}
-	err = b.store.HandleDead(ctx, seq, handledAs(done), deadActor)
-	if errors.Is(err, sale.ErrConflict) { // delivered once more after it was dealt with
+	err := b.store.HandleDead(ctx, seq, handledAs(done), deadActor)
+	if errors.Is(err, sale.ErrConflict) { // somebody else has dealt with it meanwhile
 		return nil
 	}
 	return err

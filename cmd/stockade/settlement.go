@@ -35,7 +35,7 @@ func newSettlement(n *node, deps mq.Deps) *settlement {
 
 // loops are what runs until the node ends them.
 func (s *settlement) loops() []func(context.Context) {
-	return []func(context.Context){s.creditor.Run, s.creditor.Sweep, s.expirer.Run}
+	return []func(context.Context){s.creditor.Run, s.creditor.Sweep, s.expirer.Run, s.burier.Sweep}
 }
 
 func (s *settlement) start() {
