@@ -54,8 +54,29 @@ func (h *history) adjust() {
 // reshare lays the stock out anew.
 func (h *history) reshare() {
 	i, node := h.pickNode(12)
-	err := node.resharer.Run(h.Context(), h.sku.ID, service.ReshareOrder{Reason: "test", Full: rapid.Bool().Draw(h.T, "full")})
+	order := service.ReshareOrder{Reason: "test", Full: rapid.Bool().Draw(h.T, "full"), Tail: rapid.Bool().Draw(h.T, "tail")}
+	err := node.resharer.Run(h.Context(), h.sku.ID, order)
 	fired, _ := h.afterwards(i)
+	h.reshared(fired, err)
+}
+
+// reslot gives the SKU another slot count.
+func (h *history) reslot() {
+	slots := rapid.IntRange(1, 6).Draw(h.T, "slots")
+	before, readErr := h.lab.db.Listing(h.Context(), h.sku.ID)
+	h.must(readErr)
+	i, node := h.pickNode(16)
+	_, err := node.skus.Slots(h.Context(), h.sku.ID, slots)
+	fired, _ := h.afterwards(i)
+	listing, readErr := h.lab.db.Listing(h.Context(), h.sku.ID)
+	h.must(readErr)
+	if err == nil && listing.Slots != slots {
+		h.Fatalf("%d slots asked for, there are %d", slots, listing.Slots)
+	}
+	h.sku.Slots = listing.Slots // a reshare that died may have changed them
+	if err == nil && listing.Ledger.Epoch == before.Ledger.Epoch {
+		return // it had as many already: nothing was laid out
+	}
 	h.reshared(fired, err)
 }
 

@@ -99,7 +99,7 @@ func runHistories(t *testing.T, l *lab, predecessors int) {
 		defer h.end()
 		actions := []func(){
 			h.buy, h.buy, h.buy, h.buy, h.buy, h.buy, h.buy, h.buy,
-			h.sweep, h.adjust, h.reshare, h.copyGate, h.loseGate, h.look, h.wait, h.restart, h.pause,
+			h.sweep, h.adjust, h.reshare, h.reslot, h.copyGate, h.loseGate, h.look, h.wait, h.restart, h.pause,
 		}
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			rapid.SampledFrom(actions).Draw(rt, "action")()
