@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,18 +107,31 @@ func TestTheSweepCompensatesOpenLetters(t *testing.T) {
 // openLetters keeps dead letters in memory; handled ones are gone.
 type openLetters struct {
 	lettersOnly
+
+	mu    sync.Mutex
 	open  []sale.DeadLetter
 	pages int
 }
 
 func (l *openLetters) DeadLetters(context.Context, sale.DeadFilter) ([]sale.DeadLetter, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.pages++
 	return l.open, nil
 }
 
 func (l *openLetters) HandleDead(context.Context, int64, sale.DeadState, string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.open = nil
 	return nil
+}
+
+// seen tells how many letters are open, and how many pages were read.
+func (l *openLetters) seen() (open, pages int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open), l.pages
 }
 
 // The sweep comes every minute where letters are compensated automatically, and never where operators decide.
@@ -137,10 +151,11 @@ func TestTheSweepComesEveryMinute(t *testing.T) {
 			go b.Sweep(ctx)
 			<-time.After(150 * time.Second)
 			synctest.Wait()
-			if mode == service.DeadLettersAuto && letters.pages != 2 || mode == service.DeadLettersManual && letters.pages != 0 {
-				t.Errorf("%s: %d rounds in 150 s", mode, letters.pages)
+			open, pages := letters.seen()
+			if want := map[string]int{service.DeadLettersAuto: 2}[mode]; pages != want {
+				t.Errorf("%s: %d rounds in 150 s, want %d", mode, pages, want)
 			}
-			if len(letters.open) != 1 {
+			if open != 1 {
 				t.Errorf("%s: an order that does not close has no letter any more", mode)
 			}
 			store.mu.Lock()
@@ -148,7 +163,7 @@ func TestTheSweepComesEveryMinute(t *testing.T) {
 			store.mu.Unlock()
 			<-time.After(time.Minute)
 			synctest.Wait()
-			if open := len(letters.open); (open == 0) != (mode == service.DeadLettersAuto) {
+			if open, _ := letters.seen(); (open == 0) != (mode == service.DeadLettersAuto) {
 				t.Errorf("%s: %d letters are open after the bad moment", mode, open)
 			}
 		})
