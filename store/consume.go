@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 
@@ -79,26 +80,110 @@ func (db *DB) insertAll(ctx context.Context, t *txn, orders []sale.Order) error 
 	return db.announce(ctx, t, orders)
 }
 
-// insertEach goes row by row. A statement that fails for its data undoes itself only; the transaction goes on.
+// insertEach leaves out what is written already, which is everything when an envelope comes again, and finds what cannot
+// be written by halves. A statement for each row would take so long, with the rows before it locked, that consumers of the
+// same orders give up waiting for each other.
 func (db *DB) insertEach(ctx context.Context, t *txn, orders []sale.Order) (refused []error, err error) {
-	now := millis(db.clock.now())
-	var written []sale.Order
-	for i := range orders {
-		_, err := t.exec(ctx, db.sql.orderInsert, orderValues(&orders[i], now)...)
-		switch {
-		case err == nil:
-			written = append(written, orders[i])
-		case db.dialect.classify(err) == errDuplicate: // its row exists, for the same buyer
-		case db.dialect.classify(err) == errData:
-			if refused == nil {
-				refused = make([]error, len(orders))
-			}
-			refused[i] = err
-		default:
+	var fresh []sale.Order
+	var from []int // their positions in orders
+	at := 0
+	for _, part := range db.orderParts(orders) {
+		there, err := db.writtenOrders(ctx, t, part)
+		if err != nil {
 			return nil, err
 		}
+		for i := range part {
+			if !there[keyOf(&part[i])] {
+				fresh, from = append(fresh, part[i]), append(from, at+i)
+			}
+		}
+		at += len(part)
 	}
-	return refused, db.announce(ctx, t, written)
+	if len(fresh) == 0 {
+		return nil, nil
+	}
+	h := halving{db: db, t: t, now: millis(db.clock.now())}
+	for _, part := range db.orderParts(fresh) {
+		if err := h.insert(ctx, part, from); err != nil {
+			return nil, err
+		}
+		from = from[len(part):]
+	}
+	if h.refused != nil {
+		refused = make([]error, len(orders))
+		for i, why := range h.refused {
+			refused[i] = why
+		}
+	}
+	return refused, db.announce(ctx, t, h.written)
+}
+
+// halving writes orders and remembers which of them.
+type halving struct {
+	db      *DB
+	t       *txn
+	now     int64
+	written []sale.Order
+	refused map[int]error // by position
+}
+
+// insert writes orders with one statement, or, when something is wrong with one of them, with one for each half. A
+// statement that fails for its data undoes itself only; the transaction goes on. from has the orders' positions.
+func (h *halving) insert(ctx context.Context, orders []sale.Order, from []int) error {
+	values := make([]any, 0, 8*len(orders))
+	for i := range orders {
+		values = append(values, orderValues(&orders[i], h.now)...)
+	}
+	_, err := h.t.exec(ctx, bulk(h.db.sql.orderInsert, len(orders)), values...)
+	kind := h.db.dialect.classify(err)
+	switch {
+	case err == nil:
+		h.written = append(h.written, orders...)
+		return nil
+	case kind != errDuplicate && kind != errData:
+		return err
+	case len(orders) > 1:
+		half := len(orders) / 2
+		if err := h.insert(ctx, orders[:half], from); err != nil {
+			return err
+		}
+		return h.insert(ctx, orders[half:], from[half:])
+	case kind == errData:
+		if h.refused == nil {
+			h.refused = map[int]error{}
+		}
+		h.refused[from[0]] = err
+	} // else its row exists, for the same buyer
+	return nil
+}
+
+// orderKey is the primary key of an order row.
+type orderKey struct {
+	buyer string
+	id    sale.OrderID
+}
+
+func keyOf(o *sale.Order) orderKey { return orderKey{o.Buyer, o.ID} }
+
+// writtenOrders finds those that have a row.
+func (db *DB) writtenOrders(ctx context.Context, t *txn, orders []sale.Order) (map[orderKey]bool, error) {
+	args := make([]any, 0, 2*len(orders))
+	for i := range orders {
+		args = append(args, orders[i].Buyer, orders[i].ID[:])
+	}
+	keys, err := collect(ctx, t, func(rows *sql.Rows) (k orderKey, err error) {
+		var id []byte
+		if err := rows.Scan(&k.buyer, &id); err != nil {
+			return k, err
+		}
+		k.id, err = orderID(id)
+		return k, err
+	}, pairList(db.sql.ordersWritten, len(orders)), args...)
+	there := make(map[orderKey]bool, len(keys))
+	for _, k := range keys {
+		there[k] = true
+	}
+	return there, err
 }
 
 // orderParts cuts orders into what one statement takes.

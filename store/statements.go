@@ -24,6 +24,7 @@ type statements struct {
 	eventInsert, eventWaiting, eventClaim, eventDelete                   string
 	booksLive, booksOrders, booksMissing, booksStrangers, booksOverLimit string
 	ordersLock, ordersSettle, ordersDue, orderInsertClosed               string
+	ordersWritten                                                        string
 	outboxInsertClosed, outboxClose, outboxCloseDone, archiveByIDs       string
 	paymentByIDs, paymentInsert                                          string
 	ledgerSettle, ledgerEpochs, ledgerCarry                              string
@@ -57,7 +58,8 @@ func (s *statements) files() map[string]*string {
 		"books_live":   &s.booksLive, "books_orders": &s.booksOrders, "books_missing": &s.booksMissing,
 		"books_strangers": &s.booksStrangers, "books_over_limit": &s.booksOverLimit,
 
-		"orders_lock": &s.ordersLock, "orders_settle": &s.ordersSettle, "orders_due": &s.ordersDue,
+		"orders_written": &s.ordersWritten,
+		"orders_lock":    &s.ordersLock, "orders_settle": &s.ordersSettle, "orders_due": &s.ordersDue,
 		"order_insert_closed": &s.orderInsertClosed, "outbox_insert_closed": &s.outboxInsertClosed,
 		"outbox_close": &s.outboxClose, "outbox_close_done": &s.outboxCloseDone, "archive_by_ids": &s.archiveByIDs,
 		"payment_by_ids": &s.paymentByIDs, "payment_insert": &s.paymentInsert,

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -100,6 +101,46 @@ func insertPoison(t *testing.T, s Subject) {
 	}
 	if n := count(t, s, "SELECT COUNT(*) FROM orders"); n != 7 {
 		t.Fatalf("%d rows", n)
+	}
+}
+
+// A large batch of which some orders exist, some come twice and some cannot be written.
+func insertMixed(t *testing.T, s Subject) {
+	const size = 600
+	ctx := deadline(t)
+	newSKU(t, s.DB, "a", 10_000, 10)
+	orders := sell(t, s, "a", size)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	batch := slices.Clone(orders)
+	rng.Shuffle(size, func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
+	_, err := s.DB.InsertOrders(ctx, batch[:size/3])
+	must(t, err)
+	news(t, s)
+	var want []sale.Order
+	poison := map[int]bool{}
+	for i := size / 3; i < size; i++ {
+		if rng.IntN(50) == 0 {
+			batch[i].Quantity = 0
+			poison[i] = true
+			continue
+		}
+		want = append(want, batch[i])
+	}
+	batch = append(batch, want[:20]...) // the same again
+	refused, err := s.DB.InsertOrders(ctx, batch)
+	must(t, err)
+	for i := range batch {
+		if got := refused != nil && refused[i] != nil; got != poison[i] {
+			t.Errorf("order %d of %d: refused %v, want %v", i, len(batch), got, poison[i])
+		}
+	}
+	if got := news(t, s); !slices.Equal(got, sortedIDs(want)) {
+		t.Errorf("%d announced, want each of %d once", len(got), len(want))
+	}
+	if n := count(t, s, "SELECT COUNT(*) FROM orders"); n != int64(size-len(poison)) {
+		t.Errorf("%d rows, want %d", n, size-len(poison))
 	}
 }
 

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"RenewAll", renewAll},
 		{"InsertOrders", insertOrders},
 		{"InsertOrdersRefusesPoison", insertPoison},
+		{"InsertOrdersMixed", insertMixed},
 		{"InsertOrdersRace", insertRace},
 		{"Notices", notices},
 		{"OrderStates", orderStates},
