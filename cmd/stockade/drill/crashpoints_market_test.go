@@ -22,10 +22,10 @@ import (
 // The sale of the walk.
 const (
 	walkers    = 16
-	walkPace   = 60 * time.Millisecond // between two purchases of one buyer, at most
+	walkPace   = 100 * time.Millisecond // between two purchases of one buyer, at most
 	walkWindow = time.Second
 	walkTotal  = 3000
-	walkSlots  = 4
+	walkSlots  = 3
 	walkSecret = "whsec_Y3Jhc2gtcG9pbnRzLWNyYXNoLXBvaW50cy1jcmFzaA=="
 	changeTry  = 100 * time.Millisecond // between two tries to pay or to cancel
 	changeTill = 3 * time.Second
