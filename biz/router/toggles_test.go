@@ -39,6 +39,13 @@ func (l *levers) Set(_ context.Context, t sale.Toggle) error {
 	return l.err
 }
 
+// fail makes every later Set fail.
+func (l *levers) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
 func TestToggles(t *testing.T) {
 	n := startNode(t, nil)
 	at := n.adminURL() + "/admin/v1/toggles"
@@ -79,11 +86,11 @@ func TestTogglesRefuse(t *testing.T) {
 			t.Errorf("%s %s: got %+v, want %d %s about %s", tt.name, tt.body, got, tt.status, tt.code, tt.because)
 		}
 	}
-	n.levers.err = sale.BadInput("value", "must be one of run, pause")
+	n.levers.fail(sale.BadInput("value", "must be one of run, pause"))
 	if got := send(t, "PUT", at+"relay", `{"value":"x","reason":"r"}`); got.status != 422 {
 		t.Errorf("a value that there is not: %+v", got)
 	}
-	n.levers.err = sale.ErrUnavailable
+	n.levers.fail(sale.ErrUnavailable)
 	if got := send(t, "PUT", at+"relay", `{"value":"pause","reason":"r"}`); got.status != 503 || got.header.Get("Retry-After") == "" {
 		t.Errorf("without MySQL: %+v", got)
 	}
