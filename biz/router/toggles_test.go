@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +47,13 @@ func (l *levers) fail(err error) {
 	l.err = err
 }
 
+// stored lists what was set.
+func (l *levers) stored() []sale.Toggle {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.set)
+}
+
 func TestToggles(t *testing.T) {
 	n := startNode(t, nil)
 	at := n.adminURL() + "/admin/v1/toggles"
@@ -55,8 +63,8 @@ func TestToggles(t *testing.T) {
 		Name: "durability", Scope: "demo", Value: "journal", Reason: "drill", Actor: "operator ann",
 		Until: testNow.Add(10 * time.Minute).Truncate(time.Millisecond),
 	}
-	if got.status != 200 || len(n.levers.set) != 1 || n.levers.set[0] != want {
-		t.Fatalf("got %+v, set %+v, want %+v", got, n.levers.set, want)
+	if got.status != 200 || len(n.levers.stored()) != 1 || n.levers.stored()[0] != want {
+		t.Fatalf("got %+v, set %+v, want %+v", got, n.levers.stored(), want)
 	}
 	var list handler.TogglesJSON
 	if got := send(t, "GET", at, ""); got.status != 200 || json.Unmarshal([]byte(got.body), &list) != nil || len(list.Toggles) != 2 ||
@@ -94,8 +102,8 @@ func TestTogglesRefuse(t *testing.T) {
 	if got := send(t, "PUT", at+"relay", `{"value":"pause","reason":"r"}`); got.status != 503 || got.header.Get("Retry-After") == "" {
 		t.Errorf("without MySQL: %+v", got)
 	}
-	if len(n.levers.set) != 0 {
-		t.Errorf("set %+v", n.levers.set)
+	if len(n.levers.stored()) != 0 {
+		t.Errorf("set %+v", n.levers.stored())
 	}
 }
 
