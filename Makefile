@@ -36,6 +36,11 @@ explore: ## Check 2000 new random histories against the model
 drill: ## Break real processes during sales, each drill as long as it wants
 	@CGO_ENABLED=1 STOCKADE_DRILL=long go test -count=1 -race -tags services -timeout 2h -v ./cmd/stockade/drill
 
+.PHONY: soak
+soak: ## Break one endless sale at random for MINUTES (default 10); SEED repeats one
+	@CGO_ENABLED=1 STOCKADE_SOAK_MINUTES=$(MINUTES) STOCKADE_SOAK_SEED=$(SEED) \
+		go test -count=1 -race -tags services,soak -timeout 0 -v -run '^TestSoak$$' ./cmd/stockade/drill
+
 .PHONY: lint
 lint: ## Check formatting, vet and staticcheck
 	@scripts/lint.sh

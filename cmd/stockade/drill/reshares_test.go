@@ -39,7 +39,7 @@ func (w *world) reshares() {
 		p50, p99, bound := percentile(all, 50), percentile(all, 99), reshareBounds[kind]
 		w.t.Logf("%d %s reshares: p50 %v, p99 %v, bound %v", len(all), kind, p50.Round(time.Microsecond),
 			p99.Round(time.Microsecond), bound)
-		if kind == "full" && p99 > bound {
+		if kind == "full" && p99 > bound && !w.rough {
 			w.t.Errorf("full reshares took up to %v, want at most %v", p99, bound)
 		}
 	}

@@ -29,6 +29,7 @@ type world struct {
 	db    *sql.DB
 	steps int
 	pace  time.Duration // a buyer's longest pause between two purchases
+	rough bool          // servers break at any time, also under a reshare: its bound is not held
 
 	toRedis, toMySQL, toRabbit *proctest.Link
 

@@ -87,6 +87,9 @@ func (n *Node) AwaitServing() {
 	}
 }
 
+// Serves tells whether the node takes requests by now.
+func (n *Node) Serves() bool { return n.Alive() && n.isServing() }
+
 // isServing finds the addresses that the node took in its log.
 func (n *Node) isServing() bool {
 	if n.Public == "" {
