@@ -28,7 +28,8 @@ type bug struct {
 	file  string // from the root of the repository
 	edits []edit
 	pkg   string
-	tests string // go test -run
+	tests string   // go test -run
+	flags []string // more of go test
 }
 
 // edit replaces a text that occurs once in the file.
@@ -55,7 +56,8 @@ var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: `)
 func (b bug) isCaught(t *testing.T) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), bugBound)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-overlay", b.overlay(t), "-run", b.tests, b.pkg)
+	args := []string{"test", "-count=1", "-failfast", "-overlay", b.overlay(t), "-run", b.tests, b.pkg}
+	cmd := exec.CommandContext(ctx, "go", append(args, b.flags...)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
