@@ -12,11 +12,10 @@ import (
 
 // Bounds of a reconciliation.
 const (
-	comparePage   = 5000                   // rows compared in one step
-	maxListed     = 1000                   // disagreeing orders that a report names; all are counted
-	reconcilePage = 100                    // SKUs read in one step
-	driftLooks    = 3                      // measurements before drift is believed
-	driftPause    = 200 * time.Millisecond // between them
+	comparePage = 5000                   // rows compared in one step
+	maxListed   = 1000                   // disagreeing orders that a report names; all are counted
+	driftLooks  = 3                      // measurements before drift is believed
+	driftPause  = 200 * time.Millisecond // between them
 )
 
 // Reconciliation is what the rows of a SKU say, beside its ledger and its gate.
@@ -176,28 +175,4 @@ func (s *SKUs) gateCheck(ctx context.Context, sku string) (*GateCheck, error) {
 		}
 	}
 	return check, nil
-}
-
-// ReconcileAll reconciles every SKU in turn and hands each report over. It goes on past SKUs that cannot be read.
-func (s *SKUs) ReconcileAll(ctx context.Context, fix bool, progress Progress, report func(Reconciliation)) error {
-	var troubles []error
-	for after := ""; ; {
-		page, err := s.ledgers.Listings(ctx, after, reconcilePage)
-		if err != nil {
-			return unavailable(errors.Join(append(troubles, err)...))
-		}
-		for _, l := range page {
-			r, err := s.Reconcile(ctx, l.ID, fix, progress)
-			if err != nil && len(troubles) < maxTroubles {
-				troubles = append(troubles, fmt.Errorf("sku %s: %w", l.ID, err))
-			}
-			if err == nil {
-				report(r)
-			}
-		}
-		if len(page) < reconcilePage || ctx.Err() != nil {
-			return unavailable(errors.Join(troubles...))
-		}
-		after = page[len(page)-1].ID
-	}
 }
