@@ -79,14 +79,6 @@ func (n *Node) AwaitReady() {
 	}
 }
 
-// AwaitServing waits until the node takes requests, whether it is ready or not.
-func (n *Node) AwaitServing() {
-	n.t.Helper()
-	if err := n.Await(StartBound, "serving", n.isServing); err != nil {
-		n.t.Fatal(err)
-	}
-}
-
 // Serves tells whether the node takes requests by now.
 func (n *Node) Serves() bool { return n.Alive() && n.isServing() }
 

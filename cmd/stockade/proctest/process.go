@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Process is one running program. All methods are for one goroutine at a time, but Alive and Ended.
+// Process is one running program. All methods are for one goroutine at a time, but Alive.
 type Process struct {
 	name    string
 	log     string // path of its output
@@ -67,9 +67,6 @@ func (p *Process) Alive() bool {
 
 // PID is the id of the process.
 func (p *Process) PID() int { return p.process.Pid }
-
-// Ended is closed when the process is gone.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Err is how the process ended: nil for status 0. Only once it has.
 func (p *Process) Err() error { return p.waited }
