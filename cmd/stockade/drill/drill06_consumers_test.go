@@ -100,7 +100,8 @@ func TestDrill06MessagesComeTwice(t *testing.T) {
 	w.step("two nodes, an SKU that nobody pays for in time, another one, a relay that repeats, %d buyers", buyers)
 	w.start(2)
 	repeated, heard := w.repeat(), w.listen()
-	c := w.open(w.create(1_000_000, 2, 8), w.createFor(window, 5000, 2, 8))
+	unpaid := w.createFor(window, 5000, 2, 8)
+	c := w.open(w.create(1_000_000, 2, 8), unpaid)
 	c.awaitWins(100, 30*time.Second)
 	pass(span(6*time.Second, time.Minute))
 
@@ -116,6 +117,10 @@ func TestDrill06MessagesComeTwice(t *testing.T) {
 		t.Error("nothing came twice")
 	}
 	var created, gone []string
+	seldom(t, window+linkBound, "every unpaid order is closed", func() bool {
+		tr, err := w.truth(unpaid)
+		return err == nil && tr.livesum == 0
+	})
 	for _, s := range w.skus {
 		tr, err := w.truth(s)
 		w.must(err)

@@ -109,7 +109,7 @@ func TestDrill06PoisonEvent(t *testing.T) {
 	w.step("two nodes, an SKU of 100 units, another one, %d buyers", buyers)
 	w.start(2)
 	for _, n := range w.launched {
-		n.Expect("an event is a dead letter")
+		n.Expect("an event is a dead letter", "message dead-lettered")
 	}
 	c := w.open(w.create(1_000_000, 2, 8))
 	s := w.create(100, 1, 1)

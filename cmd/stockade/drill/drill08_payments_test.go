@@ -20,7 +20,9 @@ const (
 	raceWindow  = 2 * time.Second       // to pay
 	raceSpread  = 50 * time.Millisecond // around the end of the window, either way
 	raceClients = 48                    // buy at the same time
-	raceBound   = 60 * time.Second      // of one racer, in all
+	lateOneIn   = 10                    // payments that come much too late
+	muchTooLate = time.Second
+	raceBound   = 60 * time.Second // of one racer, in all
 )
 
 // racer is an order whose payment comes when its window ends, twice.
@@ -68,6 +70,9 @@ func (c *crowd) race(s *sku, racers int) []*racer {
 					continue
 				}
 				at := expires.Add(time.Duration(rng.Int64N(int64(2*raceSpread))) - raceSpread)
+				if rng.IntN(lateOneIn) == 0 {
+					at = expires.Add(muchTooLate)
+				}
 				first := rng.IntN(2)
 				for twice := range 2 {
 					n := c.w.node((first + twice) % 2)
@@ -94,6 +99,7 @@ func TestDrill08PaymentsRaceExpiry(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.takePayments()
+	w.set("service", "expiryEveryMs: 50") // orders are closed as soon as they may be
 	w.pace = 4 * usualPace
 	w.step("two nodes, an SKU with %v to pay, another one, %d buyers", raceWindow, buyers)
 	w.start(2)
