@@ -7,14 +7,14 @@ type OrderState string
 
 // The states of an order.
 const (
-	OrderQueued  OrderState = "QUEUED"  // accepted and durable, order row not yet written
+	OrderQueued  OrderState = "QUEUED"  // accepted, order row not yet written
 	OrderCreated OrderState = "CREATED" // order row written, waiting for the payment
 	OrderPaid    OrderState = "PAID"
 	OrderClosed  OrderState = "CLOSED"
 )
 
-// Order is one buyer's order. While it is QUEUED it exists as an outbox row only. Its JSON form is the one of the API,
-// of envelopes and of notices.
+// Order is one buyer's order. While it is QUEUED it exists as an outbox row only; under durability journal, as an
+// acknowledged take of a share before that. Its JSON form is the one of the API, of envelopes and of notices.
 type Order struct {
 	ID         OrderID    `json:"order_id"`
 	SKU        string     `json:"sku"`

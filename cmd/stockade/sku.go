@@ -29,7 +29,7 @@ func (c *cli) skuCommand() *cobra.Command {
 		Use:   "sku",
 		Short: "Create SKUs and run their sales",
 		Long: "A SKU goes from DRAFT (create) to LOADED (load) to OPEN (open), may be PAUSED and opened again, and ends\n" +
-			"CLOSED (close). The service is asked through its admin API.",
+			"CLOSED (close), then CLOSED_OUT (closeout). The service is asked through its admin API.",
 	}
 	group.PersistentFlags().String("admin", "", "URL of the admin API (environment: "+adminEnv+"; default "+defaultAdmin+")")
 	group.AddCommand(c.skuCreateCommand(), c.skuAdjustCommand(), c.skuShowCommand(), c.skuListCommand(),
