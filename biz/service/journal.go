@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -163,7 +162,7 @@ func (j *JournalSweeper) judge(ctx context.Context, l sale.Listing, share sale.S
 			carry = append(carry, take)
 			continue
 		}
-		verdict := settlement(take, found && row.Share == share && row.Token == t.Token)
+		verdict := settlement(take, found && rowKeeps(row, share, t))
 		verdict.Unmarked = !t.Acknowledged // marked since: the next sweep sees the mark
 		verdicts = append(verdicts, verdict)
 	}
@@ -186,10 +185,8 @@ func (j *JournalSweeper) carry(ctx context.Context, sku string, takes []sale.Tak
 	short := false
 	for i, d := range j.parts.Promiser.Promise(promising, takes) {
 		switch d.Outcome {
-		case sale.Promised, sale.Found:
-			settled = append(settled, settlement(takes[i], true))
-		case sale.FoundElse:
-			settled = append(settled, settlement(takes[i], false))
+		case sale.Promised, sale.Found, sale.FoundElse:
+			settled = append(settled, settlement(takes[i], orderKeeps(d)))
 		case sale.Short, sale.OverLimit, sale.Rejected:
 			short = short || d.Outcome == sale.Short
 			refused = append(refused, takes[i])
@@ -203,28 +200,14 @@ func (j *JournalSweeper) carry(ctx context.Context, sku string, takes []sale.Tak
 	if len(refused) == 0 {
 		return settled, trouble
 	}
-	if err := j.closeUnpromised(ctx, sku, refused); err != nil {
+	if err := closeUnpromised(ctx, j.parts.Ledgers, j.parts.Log, sku, refused); err != nil {
 		return settled, errors.Join(trouble, err)
 	}
+	j.compensated.Add(uint64(len(refused)))
 	for _, take := range refused {
 		settled = append(settled, settlement(take, false))
 	}
 	return settled, trouble
-}
-
-// closeUnpromised closes accepted orders that cannot be promised. Their rows name no take of a share, so that whoever
-// finds such a row beside the take drops the take.
-func (j *JournalSweeper) closeUnpromised(ctx context.Context, sku string, refused []sale.Take) error {
-	rows := slices.Clone(refused)
-	for i := range rows {
-		rows[i].Token.Change = 0
-	}
-	if err := j.parts.Ledgers.CloseUnpromised(ctx, rows); err != nil {
-		return err
-	}
-	j.compensated.Add(uint64(len(rows)))
-	j.parts.Log.ErrorContext(ctx, "accepted orders could not be promised and are closed", "sku", sku, "orders", len(rows))
-	return nil
 }
 
 // takeOf is a take of a share as it would be promised now.

@@ -59,11 +59,8 @@ func (j *reshare) tellPage(ctx context.Context, share sale.Share, page sale.Seal
 	var kept, dropped, acknowledged []sale.PendingTake
 	for _, take := range page.Pending {
 		row, found := decided[take.Order]
-		mine := found && row.Share == share && row.Token == take.Token
 		switch {
-		case mine && !(row.Closed && take.Acknowledged):
-			// Promised, and perhaps closed since: then its credit brings the count back. But an acknowledged one may have
-			// been closed without a promise, and no credit ever comes.
+		case found && rowKeeps(row, share, take):
 			kept = append(kept, take)
 		case !found && take.Acknowledged:
 			acknowledged = append(acknowledged, take)
@@ -109,8 +106,8 @@ func (j *reshare) carry(ctx context.Context, share sale.Share, takes []sale.Pend
 		for i, d := range decisions {
 			take := takes[from+i]
 			switch d.Outcome {
-			case sale.Promised, sale.Found:
-				if d.Order.State == sale.OrderClosed {
+			case sale.Promised, sale.Found, sale.FoundElse:
+				if !orderKeeps(d) {
 					refused = append(refused, take)
 					continue
 				}
@@ -118,8 +115,6 @@ func (j *reshare) carry(ctx context.Context, share sale.Share, takes []sale.Pend
 				holdings = append(holdings, sale.Holding{
 					Order: take.Order, Buyer: take.Buyer, Quantity: take.Quantity, Share: share, Token: take.Token,
 				})
-			case sale.FoundElse:
-				refused = append(refused, take)
 			case sale.Short, sale.OverLimit, sale.Rejected:
 				refused, unpromised = append(refused, take), append(unpromised, some[i])
 			case sale.Fenced:
@@ -133,10 +128,9 @@ func (j *reshare) carry(ctx context.Context, share sale.Share, takes []sale.Pend
 		}
 	}
 	if len(unpromised) > 0 {
-		if err := j.ledgers.CloseUnpromised(ctx, unpromised); err != nil {
+		if err := closeUnpromised(ctx, j.ledgers, j.log, j.listing.ID, unpromised); err != nil {
 			return nil, nil, err
 		}
-		j.log.WarnContext(ctx, "acknowledged orders closed: they cannot be promised", "sku", j.listing.ID, "orders", len(unpromised))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

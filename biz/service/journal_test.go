@@ -1,0 +1,145 @@
+package service_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"stockade/biz/sale"
+	"stockade/biz/service"
+)
+
+// accepted is a SKU with an acknowledged take that nobody has promised.
+type accepted struct {
+	*lab
+	n    *testNode
+	gate realGate
+	sku  sale.SKU
+	take sale.Take
+}
+
+// acceptOne admits one take of one unit, of 10, into slot 0.
+func acceptOne(t *testing.T) accepted {
+	t.Helper()
+	l, n, sku, req := oneShare(t)
+	a := accepted{lab: l, n: n, gate: l.gate(t), sku: sku}
+	a.take = a.admit(t, 0, req.Buyer)
+	return a
+}
+
+// admit has a share take one unit for a buyer, acknowledged.
+func (a accepted) admit(t *testing.T, share sale.Share, buyer string) sale.Take {
+	t.Helper()
+	epoch := a.listing(t).Ledger.LiveEpoch
+	id := sale.DeriveOrderID(a.sku.ID, buyer, "k")
+	got, err := a.gate.Admit(t.Context(), sale.AdmitRequest{
+		SKU: a.sku.ID, Share: share, Epoch: epoch, Order: id, Buyer: buyer, Quantity: 1, Limit: a.sku.Limit, Acknowledge: true,
+	})
+	if err != nil || got.Verdict != sale.Admitted {
+		t.Fatalf("admitted: %+v, %v", got, err)
+	}
+	return sale.Take{
+		Order: id, SKU: a.sku.ID, Buyer: buyer, Quantity: 1, Share: share, Token: got.Token,
+		Epoch: epoch, Mode: sale.ModeRedis, Limit: a.sku.Limit, Window: a.sku.PaymentWindow,
+	}
+}
+
+func (a accepted) listing(t *testing.T) sale.Listing {
+	t.Helper()
+	l, err := a.db.Listing(t.Context(), a.sku.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// sellOut promises everything past the gate, so that the ledger is short of what the shares admit.
+func (a accepted) sellOut(t *testing.T) {
+	t.Helper()
+	l := a.listing(t)
+	other := a.take
+	other.Order, other.Buyer, other.Share = sale.DeriveOrderID(a.sku.ID, "all", "k"), "all", sale.Reserve
+	other.Quantity, other.Limit = l.Ledger.Available(), l.Ledger.Available()
+	if d := a.db.Promise(t.Context(), []sale.Take{other}); d[0].Outcome != sale.Promised {
+		t.Fatalf("%+v", d)
+	}
+}
+
+// close writes the take's order CLOSED, with the token of the take, as if it had been promised.
+func (a accepted) close(t *testing.T) {
+	t.Helper()
+	if err := a.db.CloseUnpromised(t.Context(), []sale.Take{a.take}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantShare expects the figures of a share.
+func (a accepted) wantShare(t *testing.T, share sale.Share, left, pending int64) {
+	t.Helper()
+	figures, err := a.gate.Peek(t.Context(), a.sku.ID, a.sku.Slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range figures {
+		if f.Share == share && (f.Left != left || f.Pending != pending || f.Short != 0 || f.Sealed) {
+			t.Errorf("share %+v, want %d left and %d undecided", f, left, pending)
+		}
+	}
+}
+
+func (a accepted) wantOrder(t *testing.T, take sale.Take, state sale.OrderState) {
+	t.Helper()
+	if o, err := a.db.Order(t.Context(), take.Buyer, take.Order); err != nil || o.State != state {
+		t.Errorf("%+v, %v, want %v", o, err, state)
+	}
+}
+
+// An order that was closed without a promise owes no credit: the sweep has to give the unit back, whether it finds the
+// row at first or only when it promises the take.
+func TestASweepDropsAcknowledgedTakesWithAClosedOrder(t *testing.T) {
+	for _, when := range []sale.Point{"", sale.JournalDecided} {
+		t.Run("closed at "+string(when), func(t *testing.T) {
+			a := acceptOne(t)
+			closed := false
+			once := func() {
+				if !closed {
+					a.close(t)
+				}
+				closed = true
+			}
+			if when == "" {
+				once()
+			}
+			sweeper := service.NewJournalSweeper(a.config, service.JournalParts{
+				Ledgers: a.db, Promiser: a.db, Gate: a.gate, Watcher: a.n.watcher, Faults: between{when, once},
+				Log: slog.New(slog.DiscardHandler),
+			})
+			if n, err := sweeper.Sweep(t.Context(), a.listing(t), 0); n != 1 || err != nil || !closed {
+				t.Fatalf("%d takes settled, %v, want 1", n, err)
+			}
+			a.wantOrder(t, a.take, sale.OrderClosed)
+			a.wantShare(t, 0, 10, 0)
+		})
+	}
+}
+
+// late is the promise in the background of an acknowledged take, which comes when all is over.
+func (a accepted) late(t *testing.T) {
+	t.Helper()
+	var outcomes []sale.Outcome
+	writer := service.NewWriter(a.config, service.WriterParts{
+		Promiser: promises(func(ctx context.Context, takes []sale.Take) []sale.Decision {
+			decisions := a.db.Promise(ctx, takes)
+			for _, d := range decisions {
+				outcomes = append(outcomes, d.Outcome)
+			}
+			return decisions
+		}),
+		Gate: faultyGate{a.gate, &faults{}}, Relay: noRelay{},
+	})
+	writer.Later(a.take)
+	writer.Close()
+	if len(outcomes) != 1 {
+		t.Fatalf("late promises %v, want one", outcomes)
+	}
+}
