@@ -3,19 +3,24 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"stockade/biz/sale"
 )
 
 // Bounds of the journal sweeper.
 const (
-	journalPage  = 500         // overdue takes settled in one step
-	journalSteps = 100         // steps for one share in one sweep
-	journalHot   = rememberFor // SKUs with traffic here within this time are swept in every round
-	journalOther = 50          // other SKUs swept in one round, in turn
+	journalPage  = 500             // overdue takes settled in one step
+	journalSteps = 100             // steps for one share in one sweep
+	journalTime  = 5 * time.Second // for looking at the shares, and for one share beside its promise
+	journalHot   = rememberFor     // SKUs with traffic here within this time are swept in every round
+	journalOther = 50              // other SKUs swept in one round, in turn
 )
 
 // JournalSweeper settles takes whose node died, or whose answer got lost, before the promise was known, and carries
@@ -99,25 +104,51 @@ func (j *JournalSweeper) report(ctx context.Context, sku string, err error) {
 }
 
 // Sweep settles the takes of a SKU that are undecided for longer than age by the clock of Redis, and returns how many.
+// Trouble with one share keeps no other from being swept; err joins all of it.
 func (j *JournalSweeper) Sweep(ctx context.Context, l sale.Listing, age time.Duration) (settled int, err error) {
 	if !l.State.HasStock() && l.State != sale.Closed {
 		return 0, nil
 	}
+	shares, err := j.undecided(ctx, l)
+	var mu sync.Mutex // guards settled and err
+	var group errgroup.Group
+	group.SetLimit(1)
+	if err != nil {
+		group.SetLimit(sharesAtOnce) // the shares of a sick master may all wait for it
+	}
+	for _, share := range shares {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, ms(j.cfg.PromiseTimeoutMs)+journalTime)
+			defer cancel()
+			n, trouble := j.share(ctx, l, share, age)
+			mu.Lock()
+			defer mu.Unlock()
+			settled += n
+			if trouble != nil {
+				err = errors.Join(err, fmt.Errorf("share %s: %w", share, trouble))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the shares' errors are joined above
+	return settled, err
+}
+
+// undecided lists the shares that have undecided takes: all of them when not every share can tell, which is an error.
+func (j *JournalSweeper) undecided(ctx context.Context, l sale.Listing) ([]sale.Share, error) {
+	ctx, cancel := context.WithTimeout(ctx, journalTime)
+	defer cancel()
 	figures, err := j.parts.Gate.Peek(ctx, l.ID, l.Slots)
 	if err != nil {
-		return 0, err
+		return sale.Shares(l.Slots), err
 	}
+	var shares []sale.Share
 	for _, f := range figures {
-		if f.Gone || f.Sealed || f.Pending == 0 {
-			continue
-		}
-		n, err := j.share(ctx, l, f.Share, age)
-		settled += n
-		if err != nil {
-			return settled, err
+		if !f.Gone && !f.Sealed && f.Pending > 0 {
+			shares = append(shares, f.Share)
 		}
 	}
-	return settled, nil
+	return shares, nil
 }
 
 // share settles the overdue takes of one share. Its steps are bounded because a share that a reshare has sealed in the

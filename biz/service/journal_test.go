@@ -2,8 +2,12 @@ package service_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
+	"time"
 
 	"stockade/biz/sale"
 	"stockade/biz/service"
@@ -141,5 +145,77 @@ func (a accepted) late(t *testing.T) {
 	writer.Close()
 	if len(outcomes) != 1 {
 		t.Fatalf("late promises %v, want one", outcomes)
+	}
+}
+
+// sickGate has shares that do not answer.
+type sickGate struct {
+	realGate
+	peeks bool // Peek works all the same
+	sick  sale.Share
+
+	mu        sync.Mutex
+	unbounded int // looks into a share that nothing would ever end
+}
+
+var errSick = errors.New("the master does not answer")
+
+func (g *sickGate) Peek(ctx context.Context, sku string, slots int) ([]sale.Figures, error) {
+	if g.peeks {
+		return g.realGate.Peek(ctx, sku, slots)
+	}
+	return nil, errInjected
+}
+
+func (g *sickGate) Overdue(
+	ctx context.Context, sku string, share sale.Share, age time.Duration, limit int,
+) ([]sale.PendingTake, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		g.mu.Lock()
+		g.unbounded++
+		g.mu.Unlock()
+	}
+	if share == g.sick {
+		return nil, errSick
+	}
+	return g.realGate.Overdue(ctx, sku, share, age, limit)
+}
+
+// One share that does not answer keeps no other share's takes undecided.
+func TestASickShareIsSweptAlone(t *testing.T) {
+	for _, peeks := range []bool{true, false} {
+		t.Run(fmt.Sprint("peek works: ", peeks), func(t *testing.T) {
+			l := newLab(t)
+			n := l.node(l.gate(t))
+			t.Cleanup(n.stop)
+			sku, err := l.newSKU(t.Context(), n, 40, sale.SKU{Limit: 2, Slots: 3, ReservePct: 25})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := accepted{lab: l, n: n, gate: l.gate(t), sku: sku}
+			shares := sale.Shares(sku.Slots)
+			takes := make([]sale.Take, len(shares))
+			for i, share := range shares {
+				takes[i] = a.admit(t, share, fmt.Sprint("b", i))
+			}
+			gate := &sickGate{realGate: a.gate, peeks: peeks, sick: shares[0]}
+			sweeper := service.NewJournalSweeper(a.config, service.JournalParts{
+				Ledgers: a.db, Promiser: a.db, Gate: gate, Watcher: n.watcher, Log: slog.New(slog.DiscardHandler),
+			})
+			settled, err := sweeper.Sweep(t.Context(), a.listing(t), 0)
+			if settled != len(shares)-1 || !errors.Is(err, errSick) || errors.Is(err, errInjected) == peeks {
+				t.Errorf("%d takes of %d settled, %v", settled, len(takes), err)
+			}
+			if gate.unbounded != 0 {
+				t.Errorf("%d looks into shares had no time limit", gate.unbounded)
+			}
+			for i, share := range shares {
+				if i > 0 {
+					a.wantShare(t, share, 9, 0)
+					a.wantOrder(t, takes[i], sale.OrderQueued)
+				}
+			}
+			a.wantShare(t, shares[0], 9, 1)
+		})
 	}
 }
