@@ -34,8 +34,8 @@ func (db *DB) BypassGate(ctx context.Context, sku string) error {
 	})
 }
 
-// BuyersOf lists at most limit buyers of a SKU with live units, each once, in the order of their ids, after the given
-// one; "" starts at the beginning.
+// BuyersOf lists at most limit buyers who have, or had, an order of a SKU, each once, in the order of their ids, after the
+// given one; "" starts at the beginning. Closed orders count, because their buyers may ask for them again too.
 func (db *DB) BuyersOf(ctx context.Context, sku, after string, limit int) ([]string, error) {
 	return collect(ctx, db.read, func(rows *sql.Rows) (buyer string, err error) {
 		return buyer, rows.Scan(&buyer)

@@ -47,7 +47,8 @@ type Reading struct {
 	// Unexplained says that the drift is still there after the full reshare that it had asked for.
 	Unexplained bool
 
-	healed bool // a full reshare has run, and no measurement since was within bounds
+	epoch  int64 // of the ledger
+	healed bool  // a full reshare has run, and no measurement since was within bounds
 }
 
 // Terms are the terms of the equation at one moment, in units.
@@ -117,30 +118,30 @@ func (c *Conservation) Terms(ctx context.Context, sku string) (Terms, sale.Listi
 	return t, first, figures, nil
 }
 
-// Measure takes one measurement of a SKU and tells what to ask the healer for; 0 when nothing is wrong, or nothing can be
-// told now.
-func (c *Conservation) Measure(ctx context.Context, sku string) (Why, error) {
+// Measure takes one measurement of a SKU and tells what to ask the healer for, and about which epoch; 0 when nothing is
+// wrong, or nothing can be told now.
+func (c *Conservation) Measure(ctx context.Context, sku string) (why Why, epoch int64, err error) {
 	terms, l, figures, err := c.Terms(ctx, sku)
 	switch {
 	case errors.Is(err, errMoved), errors.Is(err, sale.ErrNotFound), err == nil && !keepsShares(l):
-		return 0, nil
+		return 0, l.Ledger.Epoch, nil
 	case err != nil:
-		return 0, err
+		return 0, 0, err
 	case !l.Ledger.Live() || mismatch(figures, l.Ledger.LaidGate, l) != "":
-		return WhyLoss, nil
+		return WhyLoss, l.Ledger.Epoch, nil
 	}
-	reading, news := c.note(sku, terms)
+	reading, news := c.note(sku, l.Ledger.Epoch, terms)
 	if news {
 		c.unexplained(ctx, reading)
 	}
 	if reading.Streak >= driftStreak || reading.Streak <= -driftStreak {
-		return WhyDrift, nil
+		return WhyDrift, l.Ledger.Epoch, nil
 	}
-	return 0, nil
+	return 0, l.Ledger.Epoch, nil
 }
 
 // note remembers a measurement. news tells that it makes a drift an unexplained one.
-func (c *Conservation) note(sku string, t Terms) (reading Reading, news bool) {
+func (c *Conservation) note(sku string, epoch int64, t Terms) (reading Reading, news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.readings[sku]
@@ -148,6 +149,9 @@ func (c *Conservation) note(sku string, t Terms) (reading Reading, news bool) {
 		r = &Reading{SKU: sku}
 		c.room()
 		c.readings[sku] = r
+	}
+	if r.epoch != epoch {
+		r.epoch, r.Streak = epoch, 0 // a reshare, on whatever node, has laid the truth out since
 	}
 	r.Terms, r.At = t, c.Now()
 	switch excess := t.Excess(); {

@@ -154,6 +154,9 @@ func (p *pace) wait(ctx context.Context, n int) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+		p.mu.Lock()
+		p.next = p.next.Add(-time.Duration(n) * p.each) // nothing was closed in this time: others may have it
+		p.mu.Unlock()
 		return ctx.Err()
 	case <-timer.C:
 		return nil

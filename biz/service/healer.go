@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -45,12 +46,21 @@ type Healer struct {
 	work sync.WaitGroup
 
 	mu     sync.Mutex
-	asked  map[string]Why
+	asked  map[string]ask
 	known  map[string]*patient
 	after  string // last SKU of the turn through all ledgers
 	others string // and of the turn through all shares
 	gate   string // identity at the last round
 	failed *trouble
+}
+
+// AnyEpoch asks about whatever epoch there is by then.
+const AnyEpoch = math.MaxInt64
+
+// ask is what a SKU waits for, and the newest epoch that somebody asked about.
+type ask struct {
+	why   Why
+	epoch int64
 }
 
 // HealerParts are what a Healer is made of.
@@ -81,13 +91,14 @@ func NewHealer(p HealerParts) *Healer {
 	}
 	return &Healer{
 		HealerParts: p, wake: make(chan struct{}, 1), sem: make(chan struct{}, healsAtOnce),
-		asked: map[string]Why{}, known: map[string]*patient{}, failed: newTrouble(p.Log, p.Now),
+		asked: map[string]ask{}, known: map[string]*patient{}, failed: newTrouble(p.Log, p.Now),
 	}
 }
 
-// Ask has the healer look at a SKU soon. It never blocks; a nil Healer does nothing. What does not fit into the bounded
-// queue is found by the rounds.
-func (h *Healer) Ask(sku string, why Why) {
+// Ask has the healer look at a SKU soon, because of what was seen under an epoch: a short ledger or a drift that a reshare
+// has ended since, on whatever node, is no reason for another one. It never blocks; a nil Healer does nothing. What does
+// not fit into the bounded queue is found by the rounds.
+func (h *Healer) Ask(sku string, why Why, epoch int64) {
 	if h == nil {
 		return
 	}
@@ -95,10 +106,10 @@ func (h *Healer) Ask(sku string, why Why) {
 	before, waits := h.asked[sku]
 	fits := waits || len(h.asked) < maxAsked
 	if fits {
-		h.asked[sku] = before | why
+		h.asked[sku] = ask{before.why | why, max(before.epoch, epoch)}
 	}
 	h.mu.Unlock()
-	if fits && before|why != before {
+	if fits && before.why|why != before.why {
 		select {
 		case h.wake <- struct{}{}:
 		default: // it will look at all of them
@@ -139,7 +150,7 @@ func (h *Healer) Heal(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.Now()
-	for sku, why := range h.asked {
+	for sku, asked := range h.asked {
 		p := h.patient(sku)
 		if p.busy || now.Before(p.next) {
 			continue
@@ -152,7 +163,7 @@ func (h *Healer) Heal(ctx context.Context) {
 		p.busy = true
 		delete(h.asked, sku)
 		h.work.Go(func() {
-			again := h.look(ctx, sku, why)
+			again := h.look(ctx, sku, asked)
 			<-h.sem
 			h.mu.Lock()
 			p.busy = false
@@ -161,7 +172,7 @@ func (h *Healer) Heal(ctx context.Context) {
 			}
 			h.mu.Unlock()
 			if again != 0 {
-				h.Ask(sku, again)
+				h.Ask(sku, again, asked.epoch)
 			}
 		})
 	}
@@ -181,8 +192,9 @@ func (h *Healer) patient(sku string) *patient {
 }
 
 // look finds out what a SKU needs, and does it. again is what has to be looked at once more.
-func (h *Healer) look(ctx context.Context, sku string, why Why) (again Why) {
-	need, order, err := h.examine(ctx, sku, why)
+func (h *Healer) look(ctx context.Context, sku string, asked ask) (again Why) {
+	why := asked.why
+	need, order, err := h.examine(ctx, sku, asked)
 	if err != nil {
 		h.trouble(ctx, "gate not looked at", sku, err)
 		return why // a share that does not answer is no reason to shut its SKU
@@ -194,7 +206,7 @@ func (h *Healer) look(ctx context.Context, sku string, why Why) (again Why) {
 		return 0 // the rounds find it again
 	}
 	record, err := h.Resharer.Reshare(ctx, sku, order.ReshareOrder)
-	h.space(sku, err == nil && (record.Lost || record.Moved || record.Drift != 0))
+	h.space(sku, err != nil || record.Lost || record.Moved || record.Drift != 0)
 	switch {
 	case errors.Is(err, sale.ErrConflict), errors.Is(err, sale.ErrNotFound):
 		return 0 // somebody else's work now
@@ -213,7 +225,8 @@ type prescription struct {
 }
 
 // examine tells whether a SKU needs a reshare, and which. An error says that it cannot be told.
-func (h *Healer) examine(ctx context.Context, sku string, why Why) (need bool, rx prescription, err error) {
+func (h *Healer) examine(ctx context.Context, sku string, asked ask) (need bool, rx prescription, err error) {
+	why := asked.why
 	ctx, cancel := context.WithTimeout(ctx, healTimeout)
 	defer cancel()
 	l, err := h.Ledgers.Listing(ctx, sku)
@@ -224,6 +237,9 @@ func (h *Healer) examine(ctx context.Context, sku string, why Why) (need bool, r
 		return false, rx, err
 	}
 	rx.Seen = l.Ledger.Epoch
+	if asked.epoch < l.Ledger.LiveEpoch {
+		why &^= WhyShort | WhyDrift
+	}
 	if l.Ledger.State == sale.Resharing || (l.Ledger.Epoch > 0 && !l.Ledger.Live()) {
 		if l.State == sale.ClosedOut {
 			return false, rx, nil
@@ -284,7 +300,8 @@ func (h *Healer) dead(l sale.Listing) bool {
 	return h.patient(l.ID).sign.look(l.Ledger, h.Now())
 }
 
-// space sets when the SKU may be reshared next.
+// space sets when the SKU may be reshared next. Only a reshare that went through and found nothing to change makes the
+// next one wait longer: one that failed, or lost to another node's, says nothing of what the SKU needs.
 func (h *Healer) space(sku string, helped bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -55,7 +55,7 @@ func (h *Healer) scan(ctx context.Context, gate string) {
 		for _, l := range page {
 			resharing := l.Ledger.State == sale.Resharing && l.State != sale.ClosedOut
 			if resharing || (keepsShares(l) && (!l.Ledger.Live() || l.Ledger.LaidGate != gate)) {
-				h.Ask(l.ID, WhyLoss)
+				h.Ask(l.ID, WhyLoss, l.Ledger.Epoch)
 			}
 		}
 		after = ""
@@ -109,12 +109,12 @@ func (h *Healer) inspect(ctx context.Context, skus []string) {
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, healTimeout)
 			defer cancel()
-			why, err := h.Conservation.Measure(ctx, sku)
+			why, epoch, err := h.Conservation.Measure(ctx, sku)
 			if err != nil {
 				h.trouble(ctx, "conservation not measured", sku, err)
 			}
 			if why != 0 {
-				h.Ask(sku, why)
+				h.Ask(sku, why, epoch)
 			}
 			return nil
 		})

@@ -93,7 +93,7 @@ func TestAReshareThatProgressesIsLeftAlone(t *testing.T) {
 	l, n, sku := shop(t)
 	leaveHalfWay(t, l, l.gate(t), sku.ID, service.ReshareOrder{Reason: "test"}, sale.ReshareSealed)
 	epoch := l.epoch(t, sku.ID)
-	n.healer.Ask(sku.ID, service.WhyLoss)
+	n.healer.Ask(sku.ID, service.WhyLoss, service.AnyEpoch)
 	for range 20 {
 		l.clock.advance(time.Second)
 		if err := l.db.ReshareProgress(t.Context(), sku.ID, epoch); err != nil {
@@ -166,7 +166,7 @@ func TestASickShareIsNoReasonToShutItsSKU(t *testing.T) {
 		Active:       func(time.Duration) []string { return []string{sku.ID} }, Now: l.clock.Now, Log: log,
 	})
 	before := l.epoch(t, sku.ID)
-	h.Ask(sku.ID, service.WhyShort)
+	h.Ask(sku.ID, service.WhyShort, service.AnyEpoch)
 	for range 5 {
 		h.Round(t.Context())
 		h.Heal(t.Context())
@@ -311,13 +311,31 @@ func TestUnexplainedDriftPausesTheSale(t *testing.T) {
 	}
 }
 
+// Many nodes hear of one short ledger. The reshare of the first one ends it for all of them.
+func TestAnEndedShortageIsNoReasonForAnotherReshare(t *testing.T) {
+	l, n, sku := shop(t)
+	seen := l.epoch(t, sku.ID)
+	if err := n.resharer.Run(t.Context(), sku.ID, service.ReshareOrder{Reason: "another node", Full: true}); err != nil {
+		t.Fatal(err)
+	}
+	after := l.epoch(t, sku.ID)
+	for _, c := range []struct{ asked, want int64 }{{seen, after}, {after, after + 1}} {
+		n.healer.Ask(sku.ID, service.WhyShort, c.asked)
+		n.heal(t.Context())
+		if e := l.epoch(t, sku.ID); e != c.want {
+			t.Errorf("asked about epoch %d: epoch %d, want %d", c.asked, e, c.want)
+		}
+		l.clock.advance(time.Minute)
+	}
+}
+
 // Reshares that change nothing come ever more seldom, up to 30 s apart.
 func TestUselessResharesComeEverMoreSeldom(t *testing.T) {
 	l, n, sku := shop(t)
 	start, last := l.clock.Now(), l.epoch(t, sku.ID)
 	var at []time.Duration
 	for l.clock.Now().Sub(start) < 2*time.Minute {
-		n.healer.Ask(sku.ID, service.WhyShort)
+		n.healer.Ask(sku.ID, service.WhyShort, service.AnyEpoch)
 		n.heal(t.Context())
 		if e := l.epoch(t, sku.ID); e != last {
 			last = e

@@ -108,7 +108,7 @@ func (s *Sales) gateTrouble(ctx context.Context, p *purchase, err error) sale.Re
 func (s *Sales) empty(ctx context.Context, p *purchase) sale.Result {
 	left, fresh := s.watcher.Left(ctx, p.listing)
 	if fresh && left >= p.Quantity {
-		s.healer.Ask(p.SKU, WhyTail)
+		s.healer.Ask(p.SKU, WhyTail, p.listing.Ledger.LiveEpoch)
 	}
 	if !fresh || left >= p.Quantity {
 		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}
@@ -207,7 +207,7 @@ func (s *Sales) refused(ctx context.Context, p *purchase, d sale.Decision, verdi
 		return s.limitReached(p), false, nil
 	case sale.Short:
 		if p.listing.Ledger.Mode != sale.ModeMySQL {
-			s.healer.Ask(p.SKU, WhyShort)
+			s.healer.Ask(p.SKU, WhyShort, p.listing.Ledger.LiveEpoch)
 		}
 		if d.Available >= p.Quantity {
 			return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, false, nil
@@ -283,7 +283,7 @@ func (s *Sales) awaitEpoch(ctx context.Context, p *purchase, deadline time.Time)
 			return true
 		}
 		if !time.Now().Add(epochPoll).Before(deadline) {
-			s.healer.Ask(p.SKU, WhyLoss)
+			s.healer.Ask(p.SKU, WhyLoss, p.listing.Ledger.LiveEpoch)
 			return false
 		}
 		select {

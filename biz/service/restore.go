@@ -33,6 +33,9 @@ func NewRestorer(ledgers Ledgers, gate Gate, layer Layer, resharer *Resharer, lo
 	return &Restorer{ledgers: ledgers, gate: gate, layer: layer, resharer: resharer, log: log}
 }
 
+// ErrPartlyRestored says that every SKU was looked at, and some could not be restored.
+var ErrPartlyRestored = errors.New("some SKUs are not restored")
+
 // Run looks at every SKU with stock and reshares those whose shares do not match. It raises no epoch for a SKU of
 // which some share does not answer: one sick Redis node must not shut a sale that runs on the others.
 func (r *Restorer) Run(ctx context.Context) error {
@@ -47,8 +50,14 @@ func (r *Restorer) Run(ctx context.Context) error {
 				troubles = append(troubles, fmt.Errorf("sku %s: %w", listing.ID, err))
 			}
 		}
-		if len(page) < restorePage || ctx.Err() != nil {
-			return errors.Join(troubles...)
+		if ctx.Err() != nil {
+			return errors.Join(append(troubles, ctx.Err())...)
+		}
+		if len(page) < restorePage {
+			if len(troubles) > 0 {
+				return fmt.Errorf("%w: %w", ErrPartlyRestored, errors.Join(troubles...))
+			}
+			return nil
 		}
 		after = page[len(page)-1].ID
 	}

@@ -118,7 +118,7 @@ func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
 	case sale.FlaggedOut:
 		return s.soldOut(p), nil
 	case sale.FlaggedEmpty:
-		s.healer.Ask(p.SKU, WhyTail)
+		s.healer.Ask(p.SKU, WhyTail, l.Ledger.LiveEpoch)
 		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, nil
 	case sale.AskGate:
 	}

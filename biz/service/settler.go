@@ -23,12 +23,19 @@ type Settler struct {
 	lookup   OrderLookup
 	creditor *Creditor
 	faults   sale.Faults
+	journal  func() bool
 	batcher  *batch.Batcher[sale.Change, sale.Settled]
 }
 
-// NewSettler starts a settler; Close ends it.
-func NewSettler(cfg Config, store Settlements, lookup OrderLookup, creditor *Creditor, faults sale.Faults) *Settler {
-	s := &Settler{cfg: cfg, store: store, lookup: lookup, creditor: creditor, faults: faults}
+// NewSettler starts a settler; Close ends it. journal tells whether orders may have been acknowledged that the store does
+// not have yet; nil: never.
+func NewSettler(
+	cfg Config, store Settlements, lookup OrderLookup, creditor *Creditor, faults sale.Faults, journal func() bool,
+) *Settler {
+	if journal == nil {
+		journal = func() bool { return false }
+	}
+	s := &Settler{cfg: cfg, store: store, lookup: lookup, creditor: creditor, faults: faults, journal: journal}
 	s.batcher = batch.New(batch.Config{Queue: cfg.SettleQueue, MaxGroup: cfg.SettleGroup, Workers: cfg.Settlers}, s.serve)
 	return s
 }
@@ -101,6 +108,10 @@ func (s *Settler) change(ctx context.Context, c sale.Change) (sale.Settled, erro
 		return done, because(sale.ErrUnavailable, done.Err)
 	case sale.ChangeUnknown:
 		return done, because(ErrOutcomeUnknown, done.Err)
+	case sale.NoOrder:
+		if s.journal() { // it may be on its way: who hears "no such order" about a payment would not ask again
+			done.Outcome = sale.StillQueued
+		}
 	}
 	return done, nil
 }

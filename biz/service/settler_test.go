@@ -57,7 +57,7 @@ func (s *slowStore) Due(_ context.Context, limit int) ([]sale.OrderID, error) {
 func fakeTill(cfg service.Config, store service.Settlements) (*service.Settler, *service.Expirer) {
 	log := slog.New(slog.DiscardHandler)
 	creditor := service.NewCreditor(cfg, service.CreditorParts{Store: store, Faults: sale.NoFaults{}, Log: log})
-	settler := service.NewSettler(cfg, store, nil, creditor, sale.NoFaults{})
+	settler := service.NewSettler(cfg, store, nil, creditor, sale.NoFaults{}, nil)
 	return settler, service.NewExpirer(cfg, store, settler, func() bool { return false }, log)
 }
 
@@ -82,6 +82,19 @@ func TestErrorsOfChanges(t *testing.T) {
 		if _, err := settler.Cancel(t.Context(), sale.OrderID{1}, "", "x"); !errors.Is(err, sale.ErrShuttingDown) {
 			t.Errorf("%s: after Close: %v", name, err)
 		}
+	}
+}
+
+// Under durability journal an order that MySQL does not have may be on its way.
+func TestAnUnknownOrderMayBeOnItsWay(t *testing.T) {
+	for journal, want := range map[bool]sale.ChangeOutcome{false: sale.NoOrder, true: sale.StillQueued} {
+		store := &slowStore{settled: sale.Settled{Outcome: sale.NoOrder}}
+		settler := service.NewSettler(service.DefaultConfig(), store, nil, nil, sale.NoFaults{}, func() bool { return journal })
+		done, err := settler.Pay(t.Context(), sale.OrderID{1}, "p")
+		if err != nil || done.Outcome != want {
+			t.Errorf("journal %t: %+v, %v, want outcome %d", journal, done, err, want)
+		}
+		settler.Close()
 	}
 }
 

@@ -52,7 +52,15 @@ func (s *SKUs) Path(ctx context.Context, sku string, mode sale.Mode) (sale.Listi
 		}
 		return s.changed(ctx, sku)
 	}
-	return s.layOut(ctx, sku, "change its path", ReshareOrder{Reason: "path", Mode: mode, Full: true})
+	// The SKU sells meanwhile: a share that does not answer is no reason to shut it.
+	if _, err := s.gate.Peek(ctx, sku, max(listing.Slots, listing.Ledger.LaidSlots)); err != nil {
+		return listing, unavailable(err)
+	}
+	now, err := s.layOut(ctx, sku, "change its path", ReshareOrder{Reason: "path", Mode: mode, Full: true})
+	if err == nil && now.Ledger.Mode != mode {
+		err = sale.ErrConflict // somebody changed it again
+	}
+	return now, err
 }
 
 // layOut reshares a SKU that has shares.

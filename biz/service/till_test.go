@@ -90,7 +90,7 @@ func newTill(l *lab, gate service.Gate, settlements service.Settlements) *till {
 	s.creditor = service.NewCreditor(l.config, service.CreditorParts{
 		Store: settlements, Ledgers: l.db, Gate: s.gate, Flags: s.spy, Hints: s.spy, Faults: s.trap, Log: log,
 	})
-	s.settler = service.NewSettler(l.config, settlements, l.db, s.creditor, s.trap)
+	s.settler = service.NewSettler(l.config, settlements, l.db, s.creditor, s.trap, nil)
 	s.expirer = service.NewExpirer(l.config, settlements, s.settler, s.paused.Load, log)
 	return s
 }

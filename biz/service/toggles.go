@@ -20,6 +20,8 @@ const (
 	toggleHintEvery  = 250 * time.Millisecond // reads of the store for hints
 	toggleTimeout    = time.Second            // one read of the store
 
+	journalGrace = time.Minute // after durability journal, for what was acknowledged under it
+
 	maxToggleActor = 128 // bytes
 )
 
@@ -34,10 +36,11 @@ type Toggles struct {
 	current atomic.Pointer[toggleView]
 	hinted  chan struct{}
 
-	mu     sync.Mutex // guards what the view is made of
-	file   toggleFile
-	local  []sale.Toggle // of the file
-	stored []sale.Toggle
+	mu         sync.Mutex // guards what the view is made of
+	file       toggleFile
+	local      []sale.Toggle // of the file
+	stored     []sale.Toggle
+	carryUntil time.Time // end of the time in which acknowledged takes may still be on their way to MySQL
 }
 
 // ToggleParts are what Toggles are made of.
@@ -67,9 +70,10 @@ type ToggleState struct {
 
 // toggleView is everything in effect at one moment.
 type toggleView struct {
-	states []ToggleState                // by name, then by scope; the one for all SKUs first
-	all    map[string]string            // name → value
-	scoped map[string]map[string]string // name → SKU → value
+	states  []ToggleState                // by name, then by scope; the one for all SKUs first
+	all     map[string]string            // name → value
+	scoped  map[string]map[string]string // name → SKU → value
+	journal bool                         // orders may be acknowledged that MySQL does not have
 }
 
 // NewToggles returns toggles at their defaults; Load and Run read the others. Nil Toggles are at their defaults too.
@@ -81,6 +85,10 @@ func NewToggles(p ToggleParts) *Toggles {
 
 // Durability is sale.DurabilityOutbox or sale.DurabilityJournal.
 func (t *Toggles) Durability(sku string) string { return t.value(sale.ToggleDurability, sku) }
+
+// Journal tells whether orders may have been acknowledged that MySQL does not have yet: durability is journal for some SKU,
+// or was a minute ago.
+func (t *Toggles) Journal() bool { return t != nil && t.current.Load().journal }
 
 // Paused tells whether the background work that a toggle is named after is to stand still.
 func (t *Toggles) Paused(name string) bool { return t.value(name, "") == sale.WorkPauses }
@@ -235,7 +243,17 @@ func (t *Toggles) build() {
 	current := slices.DeleteFunc(slices.Clone(t.stored), func(s sale.Toggle) bool {
 		return !s.Until.IsZero() && !now.Before(s.Until)
 	})
-	t.current.Store(newToggleView(t.local, current))
+	view := newToggleView(t.local, current)
+	if view.says(sale.ToggleDurability, sale.DurabilityJournal) {
+		t.carryUntil = now.Add(journalGrace)
+	}
+	view.journal = now.Before(t.carryUntil)
+	t.current.Store(view)
+}
+
+// says tells whether a toggle has a value, for any SKU.
+func (v *toggleView) says(name, value string) bool {
+	return slices.ContainsFunc(v.states, func(s ToggleState) bool { return s.Name == name && s.Value == value })
 }
 
 func newToggleView(local, stored []sale.Toggle) *toggleView {

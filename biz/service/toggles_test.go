@@ -91,6 +91,29 @@ func TestTheFileWinsOverTheStoreAndTheStoreOverTheDefault(t *testing.T) {
 	b.want("other", sale.DurabilityOutbox, service.ToggleDefault)
 }
 
+// What was acknowledged under durability journal may be on its way for a while after it.
+func TestTheJournalIsOverAMinuteAfterItsToggle(t *testing.T) {
+	b := newBoard(t)
+	if b.Journal() {
+		t.Error("journal by default")
+	}
+	b.write("skus:\n  other: {durability: journal}\n")
+	if !b.Journal() {
+		t.Error("no journal though one SKU has it")
+	}
+	b.write("relay: run\n")
+	for _, step := range []struct {
+		after time.Duration
+		want  bool
+	}{{50 * time.Second, true}, {20 * time.Second, false}} {
+		b.clock.advance(step.after)
+		b.Load(t.Context())
+		if b.Journal() != step.want {
+			t.Errorf("%v later: journal %t", step.after, b.Journal())
+		}
+	}
+}
+
 func TestAFileWithAMistakeChangesNothing(t *testing.T) {
 	for _, bad := range []string{
 		"durability: jornal\n", "path: mysql\n", "relay: pause\nrelay: run\n", "skus: {demo: {relay: pause}}\n",

@@ -130,7 +130,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	})
 	n.journal = service.NewJournalSweeper(cfg.Service, service.JournalParts{
 		Ledgers: n.db, Promiser: n.db, Gate: n.gate, Watcher: n.watcher, Faults: n.faults, Log: n.log,
-		Short: func(sku string) { n.healer.Ask(sku, service.WhyShort) },
+		Short: func(sku string) { n.healer.Ask(sku, service.WhyShort, service.AnyEpoch) },
 	})
 	resharer := service.NewResharer(cfg.Service, service.ResharerParts{
 		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Hints: n.gate, Faults: n.faults, Log: n.log,
@@ -190,12 +190,15 @@ func (n *node) listen(ctx context.Context) {
 	})
 }
 
-// restore reshares what does not match, until all of it does. The node serves meanwhile: SKUs whose shares match sell.
+// restore reshares what does not match, until all of it does. The node is ready once every SKU was looked at: those
+// whose shares match sell, the others are BUSY here as everywhere, and a balancer without targets would help nobody.
 func (n *node) restore(ctx context.Context) {
 	for {
 		err := n.restorer.Run(ctx)
-		if err == nil {
+		if err == nil || errors.Is(err, service.ErrPartlyRestored) {
 			n.health.ready()
+		}
+		if err == nil {
 			close(n.restored)
 			return
 		}

@@ -25,7 +25,7 @@ func newSettlement(n *node, deps mq.Deps) *settlement {
 	s.creditor = service.NewCreditor(cfg, service.CreditorParts{
 		Store: n.db, Ledgers: n.db, Gate: n.gate, Flags: n.flags, Hints: n.gate, Faults: n.faults, Log: n.log,
 	})
-	s.settler = service.NewSettler(cfg, n.db, n.db, s.creditor, n.faults)
+	s.settler = service.NewSettler(cfg, n.db, n.db, s.creditor, n.faults, n.toggles.Journal)
 	s.expirer = service.NewExpirer(cfg, n.db, s.settler, func() bool { return n.toggles.Paused(sale.ToggleExpiry) }, n.log)
 	s.burier = service.NewBurier(cfg, n.db, s.settler, mq.NewReplayer(n.cfg.MQ, n.broker), n.faults, n.log)
 	s.timeouts = mq.NewExpiryConsumer(n.cfg.MQ, deps, n.broker, s.expirer)

@@ -1,5 +1,5 @@
 SELECT DISTINCT buyer
 FROM outbox INDEXED BY outbox_buyer
-WHERE sku = ? AND buyer > ? AND closed_at IS NULL
+WHERE sku = ? AND buyer > ?
 ORDER BY buyer
 LIMIT ?
