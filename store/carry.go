@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"stockade/biz/sale"
 )
@@ -59,53 +60,79 @@ func (db *DB) raisePromised(ctx context.Context, t *txn, k terms, p portion) (bo
 }
 
 // CloseUnpromised writes takes that were answered ACCEPTED and cannot be promised: an outbox row and an order row, both
-// CLOSED, COMPENSATED, and the notice. Orders that have an outbox row are left alone, so it is safe to repeat. After an
-// error some takes may be written; those whose data the database refuses never are, and do not keep the others out.
-func (db *DB) CloseUnpromised(ctx context.Context, takes []sale.Take) error {
+// CLOSED, COMPENSATED, and the notice. Orders that have an outbox row are left alone, so it is safe to repeat.
+//
+// closed are the orders that are CLOSED now, by this call or before it; refused are those whose data the database will
+// never take, with its reason. A take that is in neither has a row that is not closed, unless err says that the database
+// did not do its part; err leaves closed and refused right.
+func (db *DB) CloseUnpromised(ctx context.Context, takes []sale.Take) (
+	closed []sale.OrderID, refused map[sale.OrderID]error, err error,
+) {
 	g := newGroup(takes)
-	var errs []error
+	u := unpromised{refused: map[sale.OrderID]error{}}
 	for i := range g.members {
 		if m := &g.members[i]; m.decision.Outcome == sale.Rejected {
-			errs = append(errs, fmt.Errorf("order %s: %w", m.Order, m.decision.Err))
+			u.refused[m.Order] = m.decision.Err
 		}
 	}
 	for _, chunk := range chunks(g.first, db.maxBytes) {
-		errs = append(errs, db.closeUnpromised(ctx, chunk))
+		err = errors.Join(err, db.closeUnpromised(ctx, chunk, &u))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close unpromised: %w", err)
+	if err != nil {
+		err = fmt.Errorf("close unpromised: %w", err)
 	}
-	return nil
+	return u.closed, u.refused, err
 }
 
-func (db *DB) closeUnpromised(ctx context.Context, chunk []*member) error {
+// unpromised is what became of takes that cannot be promised.
+type unpromised struct {
+	closed  []sale.OrderID
+	refused map[sale.OrderID]error
+}
+
+// closeUnpromised writes a chunk, without the takes whose data the database refuses.
+func (db *DB) closeUnpromised(ctx context.Context, chunk []*member, u *unpromised) error {
+	var closed []sale.OrderID
 	var err error
 	for range maxWriteTries {
-		err = db.writing(ctx, func(t *txn) error { return db.writeUnpromised(ctx, t, chunk) })
+		err = db.writing(ctx, func(t *txn) (err error) {
+			closed, err = db.writeUnpromised(ctx, t, chunk)
+			return err
+		})
 		if db.dialect.classify(err) != errDuplicate { // a duplicate was written meanwhile: look again
 			break
 		}
+	}
+	if err == nil {
+		u.closed = append(u.closed, closed...)
+		return nil
 	}
 	if db.dialect.classify(err) != errData {
 		return err
 	}
 	if len(chunk) == 1 {
-		return fmt.Errorf("order %s: %w", chunk[0].Order, err)
+		u.refused[chunk[0].Order] = err
+		return nil
 	}
 	half := len(chunk) / 2
-	return errors.Join(db.closeUnpromised(ctx, chunk[:half]), db.closeUnpromised(ctx, chunk[half:]))
+	return errors.Join(db.closeUnpromised(ctx, chunk[:half], u), db.closeUnpromised(ctx, chunk[half:], u))
 }
 
-func (db *DB) writeUnpromised(ctx context.Context, t *txn, chunk []*member) error {
+// writeUnpromised lists the orders of the chunk that are closed once the transaction is committed.
+func (db *DB) writeUnpromised(ctx context.Context, t *txn, chunk []*member) (closed []sale.OrderID, err error) {
 	found, err := db.recordsByID(ctx, t, orderIDs(chunk))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := db.clock.now()
 	var fresh []*member
 	var orders []sale.Order
 	for _, m := range chunk {
-		if _, known := found[m.Order]; known {
+		r, known := found[m.Order]
+		if !known || r.order.State == sale.OrderClosed {
+			closed = append(closed, m.Order)
+		}
+		if known {
 			continue
 		}
 		o := m.order(now)
@@ -113,8 +140,13 @@ func (db *DB) writeUnpromised(ctx context.Context, t *txn, chunk []*member) erro
 		fresh, orders = append(fresh, m), append(orders, o)
 	}
 	if len(fresh) == 0 {
-		return nil
+		return closed, nil
 	}
+	return closed, db.insertUnpromised(ctx, t, fresh, orders, now)
+}
+
+// insertUnpromised writes CLOSED orders of takes that have no row, and the notice.
+func (db *DB) insertUnpromised(ctx context.Context, t *txn, fresh []*member, orders []sale.Order, now time.Time) error {
 	byKey := slices.Clone(orders)
 	slices.SortFunc(byKey, compareKeys)
 	if err := db.insertClosedOrders(ctx, t, byKey); err != nil {

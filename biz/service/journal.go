@@ -207,8 +207,8 @@ func (j *JournalSweeper) judge(ctx context.Context, l sale.Listing, share sale.S
 	return append(verdicts, carried...), trouble
 }
 
-// carry promises acknowledged takes under the live epoch. What MySQL refuses is closed there as COMPENSATED, so that its
-// buyer learns of it, and then dropped from its share.
+// carry promises acknowledged takes under the live epoch. What cannot be promised is closed in MySQL as
+// COMPENSATED, so that its buyer learns of it, and then dropped from its share.
 func (j *JournalSweeper) carry(ctx context.Context, sku string, takes []sale.Take) (settled []sale.Settlement, trouble error) {
 	promising, cancel := context.WithTimeout(ctx, ms(j.cfg.PromiseTimeoutMs))
 	defer cancel()
@@ -231,14 +231,14 @@ func (j *JournalSweeper) carry(ctx context.Context, sku string, takes []sale.Tak
 	if len(refused) == 0 {
 		return settled, trouble
 	}
-	if err := closeUnpromised(ctx, j.parts.Ledgers, j.parts.Log, sku, refused); err != nil {
-		return settled, errors.Join(trouble, err)
-	}
-	j.compensated.Add(uint64(len(refused)))
+	over, closed, err := closeUnpromised(ctx, j.parts.Ledgers, j.parts.Log, sku, refused)
+	j.compensated.Add(uint64(closed))
 	for _, take := range refused {
-		settled = append(settled, settlement(take, false))
+		if over[take.Order] { // the next sweep finds the row of any other
+			settled = append(settled, settlement(take, false))
+		}
 	}
-	return settled, trouble
+	return settled, errors.Join(trouble, err)
 }
 
 // takeOf is a take of a share as it would be promised now.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -72,8 +74,8 @@ func (a accepted) sellOut(t *testing.T) {
 // close writes the take's order CLOSED, with the token of the take, as if it had been promised.
 func (a accepted) close(t *testing.T) {
 	t.Helper()
-	if err := a.db.CloseUnpromised(t.Context(), []sale.Take{a.take}); err != nil {
-		t.Fatal(err)
+	if closed, _, err := a.db.CloseUnpromised(t.Context(), []sale.Take{a.take}); err != nil || len(closed) != 1 {
+		t.Fatal(closed, err)
 	}
 }
 
@@ -217,5 +219,82 @@ func TestASickShareIsSweptAlone(t *testing.T) {
 			}
 			a.wantShare(t, shares[0], 9, 1)
 		})
+	}
+}
+
+// unwritable is a buyer whose data the database refuses.
+const unwritable = "bad"
+
+// particular is a store that cannot take the unwritable buyer: the name is too long for its column.
+type particular struct{ realStore }
+
+func (particular) spoilt(takes []sale.Take) []sale.Take {
+	takes = slices.Clone(takes)
+	for i := range takes {
+		if takes[i].Buyer == unwritable {
+			takes[i].Buyer = strings.Repeat("x", 200)
+		}
+	}
+	return takes
+}
+
+func (s particular) Promise(ctx context.Context, takes []sale.Take) []sale.Decision {
+	return s.realStore.Promise(ctx, s.spoilt(takes))
+}
+
+func (s particular) Carry(ctx context.Context, sku string, epoch int64, takes []sale.Take) ([]sale.Decision, error) {
+	return s.realStore.Carry(ctx, sku, epoch, s.spoilt(takes))
+}
+
+func (s particular) CloseUnpromised(
+	ctx context.Context, takes []sale.Take,
+) (closed []sale.OrderID, refused map[sale.OrderID]error, err error) {
+	return s.realStore.CloseUnpromised(ctx, s.spoilt(takes))
+}
+
+// An accepted order that the database refuses can never be written: it keeps neither its share nor its neighbours waiting.
+func TestASweepDropsWhatTheDatabaseRefuses(t *testing.T) {
+	a := acceptOne(t)
+	a.sellOut(t)
+	bad := a.admit(t, 0, unwritable)
+	a.wantShare(t, 0, 8, 2)
+	db := particular{a.db}
+	sweeper := service.NewJournalSweeper(a.config, service.JournalParts{
+		Ledgers: db, Promiser: db, Gate: a.gate, Watcher: a.n.watcher, Log: slog.New(slog.DiscardHandler),
+	})
+	if n, err := sweeper.Sweep(t.Context(), a.listing(t), 0); n != 2 || err != nil {
+		t.Fatalf("%d takes settled, %v, want both", n, err)
+	}
+	a.wantShare(t, 0, 10, 0)
+	a.wantOrder(t, a.take, sale.OrderClosed)
+	if o, err := a.db.Order(t.Context(), bad.Buyer, bad.Order); !errors.Is(err, sale.ErrNotFound) {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if n := sweeper.Compensated(); n != 1 {
+		t.Errorf("%d orders compensated, want 1", n)
+	}
+}
+
+// A take that did not fit has been promised by somebody before it could be closed: its unit stays taken.
+func TestASweepLeavesARowMadeMeanwhileToTheNext(t *testing.T) {
+	a := acceptOne(t)
+	sweeper := service.NewJournalSweeper(a.config, service.JournalParts{
+		Ledgers: a.db, Gate: a.gate, Watcher: a.n.watcher, Log: slog.New(slog.DiscardHandler),
+		Promiser: promises(func(ctx context.Context, takes []sale.Take) []sale.Decision {
+			if d := a.db.Promise(ctx, takes); len(d) != 1 || d[0].Outcome != sale.Promised {
+				t.Errorf("%+v", d)
+			}
+			return []sale.Decision{{Outcome: sale.Short}}
+		}),
+	})
+	for i, pending := range []int64{1, 0} {
+		if n, err := sweeper.Sweep(t.Context(), a.listing(t), 0); n != i || err != nil {
+			t.Fatalf("sweep %d: %d takes settled, %v", i, n, err)
+		}
+		a.wantShare(t, 0, 9, pending)
+	}
+	a.wantOrder(t, a.take, sale.OrderQueued)
+	if n := sweeper.Compensated(); n != 0 {
+		t.Errorf("%d orders compensated, want none", n)
 	}
 }

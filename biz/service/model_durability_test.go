@@ -27,8 +27,17 @@ type durable struct {
 	carried map[sale.OrderID]win // told ACCEPTED under journal: in MySQL, or acknowledged in a share
 }
 
-func (s faultyStore) CloseUnpromised(ctx context.Context, takes []sale.Take) error {
-	return plainly(s.f, func() error { return s.realStore.CloseUnpromised(ctx, takes) })
+func (s faultyStore) CloseUnpromised(
+	ctx context.Context, takes []sale.Take,
+) (closed []sale.OrderID, refused map[sale.OrderID]error, err error) {
+	closed, err = through(s.f, func() (closed []sale.OrderID, err error) {
+		closed, refused, err = s.realStore.CloseUnpromised(ctx, takes)
+		return closed, err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return closed, refused, nil
 }
 
 func (s faultyStore) Carry(ctx context.Context, sku string, epoch int64, takes []sale.Take) ([]sale.Decision, error) {

@@ -146,11 +146,13 @@ type Ledgers interface {
 	// reshare began.
 	Carry(ctx context.Context, sku string, epoch int64, takes []sale.Take) ([]sale.Decision, error)
 	// CloseUnpromised writes takes that were answered ACCEPTED and cannot be promised: an outbox row and an order row,
-	// both CLOSED, COMPENSATED, and the notice. Orders that have an outbox row are left alone.
-	CloseUnpromised(ctx context.Context, takes []sale.Take) error
+	// both CLOSED, COMPENSATED, and the notice. Orders that have an outbox row are left alone. It tells which are closed
+	// now, and which the database will never take, and why; a take that is neither has a row that is not closed. After
+	// an error the database may not have been asked about the others, but what is told holds.
+	CloseUnpromised(ctx context.Context, takes []sale.Take) (closed []sale.OrderID, refused map[sale.OrderID]error, err error)
 	// BypassGate makes mode mysql live under a new epoch, in one commit that touches no share.
 	BypassGate(ctx context.Context, sku string) error
-	// BuyersOf lists the buyers of a SKU with live units, without repetition, in the order of their ids, after the
+	// BuyersOf lists the buyers who ever had units of a SKU, without repetition, in the order of their ids, after the
 	// given one.
 	BuyersOf(ctx context.Context, sku, after string, limit int) ([]string, error)
 }

@@ -68,11 +68,11 @@ func (j *reshare) tellPage(ctx context.Context, share sale.Share, page sale.Seal
 			dropped = append(dropped, take)
 		}
 	}
-	carried, refused, err := j.carry(ctx, share, acknowledged)
+	carried, unpromised, err := j.carry(ctx, share, acknowledged)
 	if err != nil {
 		return fmt.Errorf("carry: %w", err)
 	}
-	dropped = append(dropped, refused...)
+	dropped = append(dropped, unpromised...)
 	j.mu.Lock()
 	j.dropped += unitsOf(dropped)
 	j.mu.Unlock()
@@ -84,61 +84,99 @@ func (j *reshare) tellPage(ctx context.Context, share sale.Share, page sale.Seal
 
 // carry promises acknowledged takes under the reshare's epoch; nobody else can promise now. Those that do not fit become
 // closed orders, which their buyers can find.
-func (j *reshare) carry(ctx context.Context, share sale.Share, takes []sale.PendingTake) (carried, refused []sale.PendingTake, err error) {
-	if len(takes) == 0 {
-		return nil, nil, nil
-	}
-	asked := make([]sale.Take, len(takes))
-	for i, t := range takes {
-		asked[i] = sale.Take{
-			Order: t.Order, SKU: j.listing.ID, Buyer: t.Buyer, Quantity: t.Quantity, Share: share, Token: t.Token,
-			Epoch: j.epoch(), Mode: j.listing.Ledger.Mode, Limit: j.listing.Limit, Window: j.listing.PaymentWindow,
-		}
-	}
-	var holdings []sale.Holding
-	var unpromised []sale.Take
-	for from := 0; from < len(asked); from += carryPage {
-		some := asked[from:min(from+carryPage, len(asked))]
-		decisions, err := j.ledgers.Carry(ctx, j.listing.ID, j.epoch(), some)
+func (j *reshare) carry(ctx context.Context, share sale.Share, takes []sale.PendingTake) (carried, dropped []sale.PendingTake, err error) {
+	var unpromised []sale.PendingTake
+	for page := range slices.Chunk(takes, carryPage) {
+		decisions, err := j.ledgers.Carry(ctx, j.listing.ID, j.epoch(), j.asked(share, page))
 		if err != nil {
 			return nil, nil, err
 		}
 		for i, d := range decisions {
-			take := takes[from+i]
 			switch d.Outcome {
 			case sale.Promised, sale.Found, sale.FoundElse:
-				if !orderKeeps(d) {
-					refused = append(refused, take)
-					continue
+				if orderKeeps(d) {
+					carried = append(carried, page[i])
+				} else {
+					dropped = append(dropped, page[i])
 				}
-				carried = append(carried, take)
-				holdings = append(holdings, sale.Holding{
-					Order: take.Order, Buyer: take.Buyer, Quantity: take.Quantity, Share: share, Token: take.Token,
-				})
 			case sale.Short, sale.OverLimit, sale.Rejected:
-				refused, unpromised = append(refused, take), append(unpromised, some[i])
+				unpromised = append(unpromised, page[i])
 			case sale.Fenced:
 				return nil, nil, sale.ErrConflict
 			default:
-				return nil, nil, fmt.Errorf("order %s: %w", take.Order, d.Err)
+				return nil, nil, fmt.Errorf("order %s: %w", page[i].Order, d.Err)
 			}
 		}
 		if err := j.progress(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
-	if len(unpromised) > 0 {
-		if err := closeUnpromised(ctx, j.ledgers, j.log, j.listing.ID, unpromised); err != nil {
-			return nil, nil, err
-		}
+	kept, closed, err := j.closeUnpromised(ctx, share, unpromised)
+	if err != nil {
+		return nil, nil, err
 	}
+	carried, dropped = append(carried, kept...), append(dropped, closed...)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.units += unitsOf(carried)
-	if j.full {
-		j.carried = append(j.carried, holdings...)
+	if !j.full {
+		return carried, dropped, nil
 	}
-	return carried, refused, nil
+	for _, take := range carried {
+		j.carried = append(j.carried, sale.Holding{
+			Order: take.Order, Buyer: take.Buyer, Quantity: take.Quantity, Share: share, Token: take.Token,
+		})
+	}
+	return carried, dropped, nil
+}
+
+// closeUnpromised closes accepted orders that did not fit. One that has a row in spite of that, which the snapshot is too
+// old to hold, is told by its row.
+func (j *reshare) closeUnpromised(ctx context.Context, share sale.Share, takes []sale.PendingTake) (kept, dropped []sale.PendingTake, err error) {
+	if len(takes) == 0 {
+		return nil, nil, nil
+	}
+	over, _, err := closeUnpromised(ctx, j.ledgers, j.log, j.listing.ID, j.asked(share, takes))
+	if err != nil {
+		return nil, nil, err
+	}
+	var others []sale.PendingTake
+	for _, take := range takes {
+		if over[take.Order] {
+			dropped = append(dropped, take)
+		} else {
+			others = append(others, take)
+		}
+	}
+	if len(others) == 0 {
+		return nil, dropped, nil
+	}
+	rows, err := j.ledgers.Decided(ctx, j.listing.ID, orderIDs(others))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, take := range others {
+		row, found := rows[take.Order]
+		switch {
+		case !found:
+			return nil, nil, fmt.Errorf("order %s: neither promised nor closed", take.Order)
+		case rowKeeps(row, share, take):
+			kept = append(kept, take)
+		default:
+			dropped = append(dropped, take)
+		}
+	}
+	return kept, dropped, nil
+}
+
+// asked are takes of a share as the reshare has them promised or closed.
+func (j *reshare) asked(share sale.Share, takes []sale.PendingTake) []sale.Take {
+	asked := make([]sale.Take, len(takes))
+	for i, t := range takes {
+		asked[i] = takeOf(j.listing, share, t)
+		asked[i].Epoch = j.epoch()
+	}
+	return asked
 }
 
 func (j *reshare) decided(ctx context.Context, ids []sale.OrderID) (map[sale.OrderID]sale.Holding, error) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -90,12 +91,24 @@ func closeUnpromised(t *testing.T, s Subject) {
 	newSKU(t, s.DB, "a", 1, 3)
 	kept := take("a", "u0", 1, 3)
 	wantOutcomes(t, promise(t, s.DB, kept), sale.Promised)
-	takes := []sale.Take{take("a", "u2", 1, 3), kept, take("a", "u1", 2, 3), take("a", strings.Repeat("x", 200), 1, 3)}
-	for range 2 {
-		if err := s.DB.CloseUnpromised(ctx, takes); err == nil {
-			t.Fatal("bad data was taken")
+	takes := []sale.Take{
+		take("a", "u2", 1, 3), kept, take("a", "u1", 2, 3), take("a", strings.Repeat("x", 200), 1, 3), take("a", "u3", 0, 3),
+	}
+	gone, leave := context.WithCancel(ctx)
+	leave()
+	closed, refused, err := s.DB.CloseUnpromised(gone, takes[:4])
+	if !errors.Is(err, context.Canceled) || len(closed) > 0 || len(refused) > 0 {
+		t.Fatalf("without a database: closed %v, refused %v, %v", closed, refused, err)
+	}
+	for range 2 { // neither bad data nor a row that is there keeps the others out
+		closed, refused, err := s.DB.CloseUnpromised(ctx, takes)
+		must(t, err)
+		if want := []sale.OrderID{takes[0].Order, takes[2].Order}; !equalIDs(closed, want) {
+			t.Fatalf("closed %v, want %v", closed, want)
 		}
-		must(t, s.DB.CloseUnpromised(ctx, takes[:3]))
+		if len(refused) != 2 || refused[takes[3].Order] == nil || refused[takes[4].Order] == nil {
+			t.Fatalf("refused %v, want the last two", refused)
+		}
 	}
 	for i, want := range map[int]sale.OrderState{0: sale.OrderClosed, 1: sale.OrderQueued, 2: sale.OrderClosed} {
 		o, err := s.DB.Order(ctx, takes[i].Buyer, takes[i].Order)
