@@ -16,9 +16,6 @@ import (
 	"stockade/store/storetest"
 )
 
-// embeddedHistories is how many histories run on the embedded pair.
-const embeddedHistories = 2000
-
 // newRealLab runs on a real Redis and a real MySQL or MariaDB.
 func newRealLab(t *testing.T) *lab {
 	t.Helper()

@@ -223,14 +223,14 @@ func hugeLetter(t *testing.T, newLab NewLab) {
 // a tier meets a full order queue now and then, where a classic queue loses it: the outbox brings it back.
 func tierFull(t *testing.T, newLab NewLab) {
 	b := setUp(t, newLab, func(c *mq.Config) { c.QueueMaxMessages, c.Retry1Ms, c.OutboxRecheckAfterMs = 3, 300, 1000 })
-	all := b.orders(40)
-	b.store.Refuse(ForEver, all[:20]...)
+	all := b.orders(16)
+	b.store.Refuse(ForEver, all[:8]...)
 	b.consumers()
 	b.dead()
 	b.relay().Offer(slices.Clone(all))
 	b.await("refused by the tier", func() bool { return b.counters.Snapshot().Rejected > 0 })
-	b.await("letters", func() bool { return len(b.office.Letters()) == 20 })
-	if err := b.store.Check(all[20:]); err != nil {
+	b.await("letters", func() bool { return len(b.office.Letters()) == 8 })
+	if err := b.store.Check(all[8:]); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,6 @@
+//go:build services && !race
+
+package service_test
+
+// embeddedHistories is how many histories run on the embedded pair.
+const embeddedHistories = 2000
