@@ -113,12 +113,12 @@ var bugs = []bug{
 			"	case o.order.State == sale.OrderClosed:\n		e.answer(sale.Already, o.order)\n	case o.order.State == sale.OrderPaid:",
 			"	case o.order.State == sale.OrderPaid:",
 		}},
-		pkg: storePackage, tests: "^TestSQLite$/^SettleOutcomes$",
+		pkg: storePackage, tests: "^TestSQLite$/^Settle(Outcomes|Repeats|sLikeModel)",
 	},
 	{
 		name: "late payment accepted", file: "store/settlement_decide.go",
 		edits: []edit{{"	if o.order.State == sale.OrderCreated {\n		o.order.State = sale.OrderPaid", "	if o.order.State != sale.OrderPaid {\n		o.order.State = sale.OrderPaid"}},
-		pkg:   storePackage, tests: "^TestSQLite$/^SettleOutcomes$",
+		pkg:   storePackage, tests: "^TestSQLite$/^Settle(Outcomes|Repeats|sLikeModel)",
 	},
 	{
 		name: "expiry moved", file: "store/consume.go",
@@ -128,12 +128,12 @@ var bugs = []bug{
 	{
 		name: "expired too early", file: "store/settlement_decide.go",
 		edits: []edit{{"	case e.Kind == sale.Expire && o.order.ExpiresAt.After(s.now):\n		e.answer(sale.NotDue, o.order)\n", ""}},
-		pkg:   storePackage, tests: "^TestSQLite$/^SettleOutcomes$",
+		pkg:   storePackage, tests: "^TestSQLite$/^Settle(Outcomes|Repeats|sLikeModel)",
 	},
 	{
 		name: "paid order closed", file: "store/settlement_decide.go",
 		edits: []edit{{"	case o.order.State == sale.OrderPaid:\n		e.answer(sale.IsPaid, o.order)\n	case e.Kind == sale.Expire", "	case e.Kind == sale.Expire"}},
-		pkg:   storePackage, tests: "^TestSQLite$/^SettleOutcomes$",
+		pkg:   storePackage, tests: "^TestSQLite$/^Settle(Outcomes|Repeats|sLikeModel)",
 	},
 	{
 		name: "lost return ignored", file: "mq/memory.go",
