@@ -32,13 +32,14 @@ scripts/services.sh up
 eval "$(scripts/services.sh env)"
 CGO_ENABLED=0 go build -o "$bin/testsummary" ./scripts/testsummary
 
-# The random histories run in full without the race detector, which makes them five
-# times as long. -count=1: go would take a cached result for good, knowing nothing of
+# The random histories run in full, and what has a bound of time runs alone, without
+# the race detector, which makes them five times as long. -count=1: go would take a cached result for good, knowing nothing of
 # servers.
 go_tests() {
   local status=0
   CGO_ENABLED=1 go test -json -count=1 -race -tags services -timeout "$test_timeout" ./... || status=1
-  CGO_ENABLED=0 go test -json -count=1 -tags services -run '^TestModel(Embedded|Durability)$' ./biz/service || status=1
+  CGO_ENABLED=0 go test -json -count=1 -tags services \
+    -run '^(TestModel(Embedded|Durability)|TestManyOrdersExpireAtOnce(Real)?|TestReshareIsFastEnough)$' ./biz/service || status=1
   return "$status"
 }
 

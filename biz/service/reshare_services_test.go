@@ -1,4 +1,4 @@
-//go:build services
+//go:build services && !race
 
 package service_test
 

@@ -209,13 +209,6 @@ func wantRefunds(t *testing.T, l *lab, want int) {
 }
 
 // A great many orders that are due at once are closed while others buy, and the buyers hardly notice.
-func TestManyOrdersExpireAtOnce(t *testing.T) {
-	l := newLab(t)
-	manyOrdersExpire(t, l, 10_000, sale.DefaultWindow, 2*time.Second, func(expires time.Time) {
-		l.clock.advance(expires.Sub(l.clock.Now()) + time.Millisecond)
-	})
-}
-
 func manyOrdersExpire(t *testing.T, l *lab, orders int, window, bound time.Duration, passed func(expires time.Time)) {
 	s, n, sku := openTillIn(t, l, int64(orders)+100, sale.SKU{Limit: 1, Slots: 4, ReservePct: 5})
 	other, err := l.newSKU(t.Context(), n, 100_000, sale.SKU{Limit: 1, Slots: 4, OpensAt: l.clock.Now()})

@@ -14,8 +14,4 @@ func TestPaymentsRaceExpiryReal(t *testing.T) {
 	})
 }
 
-func TestManyOrdersExpireAtOnceReal(t *testing.T) {
-	manyOrdersExpire(t, newRealLab(t), 10_000, 2*time.Second, time.Second, func(time.Time) {})
-}
-
 func TestCreditsRaceResharesReal(t *testing.T) { creditsRaceReshares(t, newRealLab(t), 300) }
