@@ -43,11 +43,8 @@ type ResharerParts struct {
 
 // NewResharer returns the use case.
 func NewResharer(cfg Config, p ResharerParts) *Resharer {
-	if p.Faults == nil {
-		p.Faults = sale.NoFaults{}
-	}
 	return &Resharer{
-		cfg: cfg, ledgers: p.Ledgers, gate: p.Gate, layer: p.Layer, hints: p.Hints, faults: p.Faults, log: p.Log,
+		cfg: cfg, ledgers: p.Ledgers, gate: p.Gate, layer: p.Layer, hints: p.Hints, faults: faultsOr(p.Faults), log: p.Log,
 		records: &reshareLog{},
 	}
 }
