@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -28,8 +29,9 @@ const (
 	usualPace     = 250 * time.Millisecond // a buyer's longest pause between two purchases, half of it on average
 	recoveryGrace = 20 * time.Second       // to learn how much too late
 	keylessOneIn  = 20
-	againOneIn    = 8 // wins that are asked again later
-	greedyOneIn   = 8 // buyers who come back with another key
+	againOneIn    = 8               // wins that are asked again later
+	greedyOneIn   = 8               // buyers who come back with another key
+	patience      = 2 * time.Second // with what is not a purchase of its own: it may have no verdict while MySQL is away
 )
 
 // crowd is 64 buyers who go on until they are told to stop.
@@ -161,21 +163,25 @@ func (b *buyer) shop() {
 			b.won = append(b.won, r)
 		}
 		if b.rng.IntN(greedyOneIn) == 0 {
-			b.insist(request{sku: r.sku, buyer: r.buyer, key: "k2", quantity: r.quantity})
+			b.tryFor(patience, request{sku: r.sku, buyer: r.buyer, key: "k2", quantity: r.quantity})
 		}
 		if len(b.won) > 0 && b.rng.IntN(againOneIn) == 0 {
-			b.insist(b.won[b.rng.IntN(len(b.won))])
+			b.tryFor(patience, b.won[b.rng.IntN(len(b.won))])
 		}
 		pass(time.Duration(b.rng.Int64N(int64(b.w.pace))))
 	}
 }
 
-// insist asks until there is a verdict or the sale is over. Without a key every call is another purchase, so there is
-// only one.
-func (b *buyer) insist(r request) answer {
+// insist asks until there is a verdict or the sale is over.
+func (b *buyer) insist(r request) answer { return b.tryFor(math.MaxInt64, r) }
+
+// tryFor asks until there is a verdict, the sale is over, or the buyer has had enough of it. Without a key every call is
+// another purchase, so there is only one.
+func (b *buyer) tryFor(d time.Duration, r request) answer {
+	begun := time.Now()
 	for {
 		a := b.ask(b.id, b.w.any(b.rng), r)
-		if a.verdict() || b.over.Load() || (r.key == "" && a.Code != unreached) {
+		if a.verdict() || b.over.Load() || time.Since(begun) > d || (r.key == "" && a.Code != unreached) {
 			return a
 		}
 		pass(retryPause/2 + time.Duration(b.rng.Int64N(int64(retryPause))))
