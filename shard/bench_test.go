@@ -60,7 +60,7 @@ func layBench(b *testing.B) *shard.Gate {
 	for _, share := range sale.Shares(sale.MaxSlots) {
 		_, err1 := gate.Seal(ctx, benchSKU, share, epoch, 1)
 		err2 := gate.Wipe(ctx, benchSKU, share, epoch)
-		err3 := gate.Open(ctx, benchSKU, share, epoch, sale.MaxTotal)
+		err3 := gate.OpenAll(ctx, benchSKU, []sale.Share{share}, epoch, []int64{sale.MaxTotal})
 		for _, err := range []error{err1, err2, err3} {
 			if err != nil {
 				b.Fatal(err)

@@ -97,3 +97,26 @@ func (g *Gate) runStrings(ctx context.Context, s *script, keys []any, args ...an
 	}
 	return nil, err
 }
+
+// runAll runs commands that call one script once each, with one pipeline for each master; build makes the i-th of them, by
+// the script's text where a master did not know its hash. Each command has its own error.
+func runAll[C redis.Cmder](ctx context.Context, client redis.UniversalClient, n int, build func(i int, byText bool) C) []C {
+	cmds := make([]C, n)
+	wanted := make([]int, n)
+	for i := range wanted {
+		wanted[i] = i
+	}
+	for _, byText := range [...]bool{false, true} {
+		pipe := client.Pipeline()
+		for _, i := range wanted {
+			cmds[i] = build(i, byText)
+			_ = pipe.Process(ctx, cmds[i]) // only queues
+		}
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		wanted = slices.DeleteFunc(wanted, func(i int) bool { return !isNoScript(cmds[i].Err()) })
+		if len(wanted) == 0 {
+			break
+		}
+	}
+	return cmds
+}

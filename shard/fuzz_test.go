@@ -162,7 +162,7 @@ func FuzzBatches(f *testing.F) {
 		m.FlushDB()
 		_, err := gate.Seal(ctx, "demo", 0, 1, 1)
 		must(err)
-		must(gate.Open(ctx, "demo", 0, 1, 5))
+		must(gate.OpenAll(ctx, "demo", []sale.Share{0}, 1, []int64{5}))
 		for _, r := range []sale.AdmitRequest{admit, other} {
 			r.SKU, r.Epoch = "demo", 1
 			_, err = gate.Admit(ctx, r)

@@ -61,15 +61,40 @@ func identityOf(info string) string {
 // never laid out whole. The same holds for a share that was wiped and not opened. When the share was opened under this
 // very epoch, Seal fails with sale.ErrConflict.
 func (g *Gate) Seal(ctx context.Context, sku string, share sale.Share, epoch int64, limit int) (sale.SealedShare, error) {
-	k, err := g.layerKeys(sku, share, epoch)
+	sealed, err := g.SealAll(ctx, sku, []sale.Share{share}, epoch, limit)
 	if err != nil {
 		return sale.SealedShare{}, err
 	}
-	reply, err := g.runStrings(ctx, sealScript, k.args[:], epoch, min(max(limit, 1), maxPage))
+	return sealed[0], nil
+}
+
+// SealAll is Seal for several shares, in their order, with one pipeline for each master. limit is for each share. After an
+// error some of them are sealed.
+func (g *Gate) SealAll(
+	ctx context.Context, sku string, shares []sale.Share, epoch int64, limit int,
+) ([]sale.SealedShare, error) {
+	ks, err := g.layerKeysOf(sku, shares, epoch)
 	if err != nil {
-		return sale.SealedShare{}, fmt.Errorf("shard: seal: %w", err)
+		return nil, err
 	}
+	cmds := runAll(ctx, g.client, len(ks), func(i int, byText bool) stringsCmd {
+		args := evalArgs(sealScript, byText, ks[i].args[:], []any{epoch, min(max(limit, 1), maxPage)})
+		return stringsCmd{redis.NewStringSliceCmd(ctx, args...)}
+	})
+	sealed := make([]sale.SealedShare, len(cmds))
+	for i, cmd := range cmds {
+		if sealed[i], err = readSealed(cmd.Result()); err != nil {
+			return nil, fmt.Errorf("share %s: %w", shares[i], err)
+		}
+	}
+	return sealed, nil
+}
+
+// readSealed reads the reply that lua/seal.lua describes.
+func readSealed(reply []string, err error) (sale.SealedShare, error) {
 	switch {
+	case err != nil:
+		return sale.SealedShare{}, fmt.Errorf("shard: seal: %w", err)
 	case len(reply) == 1 && reply[0] == strconv.Itoa(replyStale):
 		return sale.SealedShare{}, sale.ErrConflict
 	case len(reply) < 4:
@@ -134,16 +159,30 @@ func (g *Gate) Fill(ctx context.Context, sku string, share sale.Share, epoch int
 	return nil
 }
 
-// Open sets what is left in a share sealed at epoch and lets it admit. A share that is open at this epoch is left alone.
-func (g *Gate) Open(ctx context.Context, sku string, share sale.Share, epoch, left int64) error {
-	k, err := g.layerKeys(sku, share, epoch)
+// OpenAll sets what is left in shares sealed at epoch, left by left, and lets them admit, with one pipeline for each
+// master. A share that is open at this epoch is left alone. After an error some of them are open.
+func (g *Gate) OpenAll(ctx context.Context, sku string, shares []sale.Share, epoch int64, left []int64) error {
+	ks, err := g.layerKeysOf(sku, shares, epoch)
 	if err != nil {
 		return err
 	}
-	if left < 0 || left > sale.MaxTotal {
-		return sale.BadInput("left", fmt.Sprintf("must be a whole number from 0 to %d", sale.MaxTotal))
+	if len(left) != len(shares) {
+		return sale.BadInput("left", fmt.Sprintf("must have %d numbers, one for each share", len(shares)))
 	}
-	return g.layerStep(ctx, openScript, k, epoch, left)
+	for _, n := range left {
+		if n < 0 || n > sale.MaxTotal {
+			return sale.BadInput("left", fmt.Sprintf("must be a whole number from 0 to %d", sale.MaxTotal))
+		}
+	}
+	cmds := runAll(ctx, g.client, len(ks), func(i int, byText bool) intsCmd {
+		return intsCmd{redis.NewIntSliceCmd(ctx, evalArgs(openScript, byText, ks[i].args[:], []any{epoch, left[i]})...)}
+	})
+	for i, cmd := range cmds {
+		if err := checkStep(openScript, cmd.Val(), cmd.Err()); err != nil {
+			return fmt.Errorf("share %s: %w", shares[i], err)
+		}
+	}
+	return nil
 }
 
 // Drop deletes the keys of a share sealed at epoch, with whatever is undecided there. A share without keys is dropped
@@ -163,10 +202,25 @@ func (g *Gate) layerKeys(sku string, share sale.Share, epoch int64) (*keys, erro
 	return g.keys.of(sku, share)
 }
 
-// layerStep runs one step of a reshare: sale.ErrConflict when the share does not belong to this epoch, ErrGone when it
-// was lost meanwhile.
+func (g *Gate) layerKeysOf(sku string, shares []sale.Share, epoch int64) (all []*keys, err error) {
+	all = make([]*keys, len(shares))
+	for i, share := range shares {
+		if all[i], err = g.layerKeys(sku, share, epoch); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// layerStep runs one step of a reshare, see checkStep.
 func (g *Gate) layerStep(ctx context.Context, s *script, k *keys, args ...any) error {
 	reply, err := g.runInts(ctx, s, k, args...)
+	return checkStep(s, reply, err)
+}
+
+// checkStep reads the reply of a step of a reshare: sale.ErrConflict when the share does not belong to this epoch, ErrGone
+// when it was lost meanwhile.
+func checkStep(s *script, reply []int64, err error) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("shard: %s: %w", s.name, err)

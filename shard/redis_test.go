@@ -58,7 +58,7 @@ func TestMemoryOfASoldUnit(t *testing.T) {
 	if _, err := gate.Seal(ctx, "memory", 0, 1, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := gate.Open(ctx, "memory", 0, 1, units); err != nil {
+	if err := gate.OpenAll(ctx, "memory", []sale.Share{0}, 1, []int64{units}); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup

@@ -16,18 +16,20 @@ type meddledGate struct {
 	seal, open func() error
 }
 
-func (g meddledGate) Seal(ctx context.Context, sku string, share sale.Share, epoch int64, limit int) (sale.SealedShare, error) {
+func (g meddledGate) SealAll(
+	ctx context.Context, sku string, shares []sale.Share, epoch int64, limit int,
+) ([]sale.SealedShare, error) {
 	if err := g.seal(); err != nil {
-		return sale.SealedShare{}, err
+		return nil, err
 	}
-	return g.realGate.Seal(ctx, sku, share, epoch, limit)
+	return g.realGate.SealAll(ctx, sku, shares, epoch, limit)
 }
 
-func (g meddledGate) Open(ctx context.Context, sku string, share sale.Share, epoch, left int64) error {
+func (g meddledGate) OpenAll(ctx context.Context, sku string, shares []sale.Share, epoch int64, left []int64) error {
 	if err := g.open(); err != nil {
 		return err
 	}
-	return g.realGate.Open(ctx, sku, share, epoch, left)
+	return g.realGate.OpenAll(ctx, sku, shares, epoch, left)
 }
 
 func nothing() error { return nil }

@@ -130,6 +130,12 @@ func (g faultyGate) Seal(ctx context.Context, sku string, share sale.Share, epoc
 	return through(g.f, func() (sale.SealedShare, error) { return g.realGate.Seal(ctx, sku, share, epoch, limit) })
 }
 
+func (g faultyGate) SealAll(
+	ctx context.Context, sku string, shares []sale.Share, epoch int64, limit int,
+) ([]sale.SealedShare, error) {
+	return through(g.f, func() ([]sale.SealedShare, error) { return g.realGate.SealAll(ctx, sku, shares, epoch, limit) })
+}
+
 func (g faultyGate) Tell(ctx context.Context, sku string, share sale.Share, epoch int64, kept, dropped []sale.PendingTake) error {
 	return plainly(g.f, func() error { return g.realGate.Tell(ctx, sku, share, epoch, kept, dropped) })
 }
@@ -142,8 +148,8 @@ func (g faultyGate) Fill(ctx context.Context, sku string, share sale.Share, epoc
 	return plainly(g.f, func() error { return g.realGate.Fill(ctx, sku, share, epoch, rows) })
 }
 
-func (g faultyGate) Open(ctx context.Context, sku string, share sale.Share, epoch, left int64) error {
-	return plainly(g.f, func() error { return g.realGate.Open(ctx, sku, share, epoch, left) })
+func (g faultyGate) OpenAll(ctx context.Context, sku string, shares []sale.Share, epoch int64, left []int64) error {
+	return plainly(g.f, func() error { return g.realGate.OpenAll(ctx, sku, shares, epoch, left) })
 }
 
 // faultyStore is the store with planned faults in its writes.

@@ -42,14 +42,17 @@ type Layer interface {
 	Identity(ctx context.Context) (string, error)
 	// Seal gives the share the new epoch, stops admissions there, and returns the oldest undecided takes, at most limit.
 	Seal(ctx context.Context, sku string, share sale.Share, epoch int64, limit int) (sale.SealedShare, error)
+	// SealAll is Seal for several shares at once, in their order. After an error some of them are sealed.
+	SealAll(ctx context.Context, sku string, shares []sale.Share, epoch int64, limit int) ([]sale.SealedShare, error)
 	// Tell settles undecided takes of a sealed share: kept ids stay known, the others are given back as doubtful.
 	Tell(ctx context.Context, sku string, share sale.Share, epoch int64, kept, dropped []sale.PendingTake) error
 	// Wipe empties a sealed share: units, buyers, ids and journal.
 	Wipe(ctx context.Context, sku string, share sale.Share, epoch int64) error
 	// Fill loads holdings into a sealed share: live ones count for their buyer, closed ones are only known.
 	Fill(ctx context.Context, sku string, share sale.Share, epoch int64, rows []sale.Holding) error
-	// Open sets what is left and lets the share admit. It fails with sale.ErrConflict while takes are undecided.
-	Open(ctx context.Context, sku string, share sale.Share, epoch, left int64) error
+	// OpenAll sets what is left, left by left, and lets the shares admit. It fails with sale.ErrConflict while takes of
+	// one are undecided; some of them are open then.
+	OpenAll(ctx context.Context, sku string, shares []sale.Share, epoch int64, left []int64) error
 	// Drop deletes the keys of a share that is sealed at this epoch; one without keys is dropped already.
 	Drop(ctx context.Context, sku string, share sale.Share, epoch int64) error
 }

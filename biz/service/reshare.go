@@ -12,7 +12,8 @@ import (
 
 // Bounds of a reshare.
 const (
-	sealPage     = 1000 // undecided takes told in one step
+	sealFirst    = 250  // undecided takes of each share told at first, when all shares answer in one pipeline
+	sealPage     = 1000 // undecided takes of one share told in one later step
 	holdingsPage = 5000 // outbox rows read in one step of a full reshare
 	sharesAtOnce = 8    // shares worked on at the same time
 	reshareTries = 3    // epochs one call may use up when steps fail

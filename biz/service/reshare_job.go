@@ -57,8 +57,8 @@ func (j *reshare) laidSlots() int { return max(j.listing.Slots, j.listing.Ledger
 func (j *reshare) run(ctx context.Context) error {
 	all, shares := sale.Shares(j.laidSlots()), sale.Shares(j.listing.Slots)
 	j.full = j.full || len(all) > len(shares)
-	j.sealed = make([]sale.SealedShare, len(all))
-	if err := each(ctx, all, j.seal); err != nil {
+	var err error
+	if j.sealed, err = j.layer.SealAll(ctx, j.listing.ID, all, j.epoch(), sealFirst); err != nil {
 		return fmt.Errorf("seal: %w", err)
 	}
 	for _, s := range j.sealed {
@@ -88,10 +88,7 @@ func (j *reshare) run(ctx context.Context) error {
 	if j.tail {
 		layout = sale.TailLayout(j.left(), j.listing.Slots)
 	}
-	err := each(ctx, shares, func(ctx context.Context, i int, share sale.Share) error {
-		return j.layer.Open(ctx, j.listing.ID, share, j.epoch(), layout[i])
-	})
-	if err != nil {
+	if err := j.layer.OpenAll(ctx, j.listing.ID, shares, j.epoch(), layout); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
 	surplus := all[j.listing.Slots : len(all)-1]
@@ -102,11 +99,6 @@ func (j *reshare) run(ctx context.Context) error {
 		return fmt.Errorf("drop: %w", err)
 	}
 	return j.faults.At(ctx, sale.ReshareOpened)
-}
-
-func (j *reshare) seal(ctx context.Context, i int, share sale.Share) (err error) {
-	j.sealed[i], err = j.layer.Seal(ctx, j.listing.ID, share, j.epoch(), sealPage)
-	return err
 }
 
 // measure reads what the sealed shares had left, which nobody changes any more.

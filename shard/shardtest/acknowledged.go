@@ -116,9 +116,9 @@ func testAcknowledgedEnds(t *testing.T, b *bench) {
 	if len(page.Pending) != 2 {
 		t.Fatalf("undecided %+v", page.Pending)
 	}
-	b.conflict(b.gate.Open(t.Context(), b.sku, 0, 2, 7))
+	b.conflict(b.gate.OpenAll(t.Context(), b.sku, []sale.Share{0}, 2, []int64{7}))
 	b.must(b.gate.Tell(t.Context(), b.sku, 0, 2, page.Pending[:1], page.Pending[1:]))
-	b.must(b.gate.Open(t.Context(), b.sku, 0, 2, 8))
+	b.must(b.gate.OpenAll(t.Context(), b.sku, []sale.Share{0}, 2, []int64{8}))
 	for _, r := range []sale.AdmitRequest{kept, closed, told} {
 		r.Epoch = 2
 		if a := b.admit(r, sale.Known); a.Acknowledged || !a.Decided {

@@ -42,7 +42,7 @@ func testLostReply(t *testing.T, b *bench) {
 			}})
 			return err
 		},
-		func() error { return gate.Open(t.Context(), b.sku, 0, 1, 5) },
+		func() error { return gate.OpenAll(t.Context(), b.sku, []sale.Share{0}, 1, []int64{5}) },
 	} {
 		before := proxy.scripts.Load()
 		if err := step(); err == nil {
@@ -145,7 +145,7 @@ func testNoScript(t *testing.T, b *bench) {
 		func() error { return b.gate.Tell(ctx, b.sku, 0, 2, nil, []sale.PendingTake{{}}) },
 		func() error { return b.gate.Wipe(ctx, b.sku, 0, 2) },
 		func() error { return b.gate.Fill(ctx, b.sku, 0, 2, []sale.Holding{{Buyer: "ann", Quantity: 1}}) },
-		func() error { return b.gate.Open(ctx, b.sku, 0, 2, 1) },
+		func() error { return b.gate.OpenAll(ctx, b.sku, []sale.Share{0}, 2, []int64{1}) },
 		func() error { _, err := b.gate.Overdue(ctx, b.sku, 0, 0, 1); return err },
 		func() error { return b.gate.Drop(ctx, b.sku, 1, 2) },
 		func() error {

@@ -172,7 +172,7 @@ func (b *bench) lay(share sale.Share, epoch, left int64) {
 	if _, err := b.gate.Seal(b.Context(), b.sku, share, epoch, 1000); err != nil {
 		b.Fatal("seal:", err)
 	}
-	if err := b.gate.Open(b.Context(), b.sku, share, epoch, left); err != nil {
+	if err := b.gate.OpenAll(b.Context(), b.sku, []sale.Share{share}, epoch, []int64{left}); err != nil {
 		b.Fatal("open:", err)
 	}
 }

@@ -54,7 +54,7 @@ func testSeal(t *testing.T, b *bench) {
 	if fmt.Sprint(first) != fmt.Sprint(again) || first.Gone || first.Epoch != 3 || !first.More || len(first.Pending) != 10 {
 		t.Fatalf("sealed %+v, then %+v", first, again)
 	}
-	b.conflict(b.gate.Open(t.Context(), b.sku, 0, 7, 50)) // takes are undecided
+	b.conflict(b.gate.OpenAll(t.Context(), b.sku, []sale.Share{0}, 7, []int64{50})) // takes are undecided
 
 	var seen, keptUnits int64
 	for page := first; ; page = b.seal(0, 7, 10) {
@@ -82,7 +82,7 @@ func testSeal(t *testing.T, b *bench) {
 		t.Fatalf("%d of %d takes were told", seen, takes)
 	}
 	b.expect(0, 100-keptUnits, 0)
-	b.must(b.gate.Open(t.Context(), b.sku, 0, 7, 60))
+	b.must(b.gate.OpenAll(t.Context(), b.sku, []sale.Share{0}, 7, []int64{60}))
 	for id, r := range byID {
 		r.Epoch = 7
 		a, err := b.gate.Admit(t.Context(), r)
@@ -119,7 +119,7 @@ func testFull(t *testing.T, b *bench) {
 		t.Fatalf("half a reshare looks whole: %+v", s)
 	}
 	for _, err := range []error{
-		b.gate.Wipe(ctx, b.sku, 0, 6), b.gate.Fill(ctx, b.sku, 0, 6, rows), b.gate.Open(ctx, b.sku, 0, 6, 9),
+		b.gate.Wipe(ctx, b.sku, 0, 6), b.gate.Fill(ctx, b.sku, 0, 6, rows), b.gate.OpenAll(ctx, b.sku, []sale.Share{0}, 6, []int64{9}),
 		b.gate.Tell(ctx, b.sku, 0, 6, []sale.PendingTake{{}}, nil), b.gate.Wipe(ctx, b.sku, 0, 9),
 	} {
 		b.conflict(err)
@@ -128,7 +128,7 @@ func testFull(t *testing.T, b *bench) {
 		b.must(b.gate.Wipe(ctx, b.sku, 0, 8))
 	}
 	b.must(b.gate.Fill(ctx, b.sku, 0, 8, rows))
-	b.must(b.gate.Open(ctx, b.sku, 0, 8, 10))
+	b.must(b.gate.OpenAll(ctx, b.sku, []sale.Share{0}, 8, []int64{10}))
 	if f := b.figures(0); f.Left != 10 || f.Initial != 10 || f.Pending != 0 || f.Sealed || f.Epoch != 8 {
 		t.Fatalf("opened %+v", f)
 	}
@@ -167,18 +167,18 @@ func testOpen(t *testing.T, b *bench) {
 	r := b.request("ann")
 	r.Epoch = 4
 	b.admit(r, sale.Admitted)
-	b.must(b.gate.Open(ctx, b.sku, 0, 4, 10)) // a repetition after a lost reply must not bring the sold unit back
+	b.must(b.gate.OpenAll(ctx, b.sku, []sale.Share{0}, 4, []int64{10})) // a repetition after a lost reply must not bring the sold unit back
 	b.expect(0, 9, 1)
 	_, err := b.gate.Seal(ctx, b.sku, 0, 4, 10)
 	b.conflict(err)
 	_, err = b.gate.Seal(ctx, b.sku, 0, 3, 10)
 	b.conflict(err)
-	b.conflict(b.gate.Open(ctx, b.sku, 0, 3, 10))
-	b.conflict(b.gate.Open(ctx, b.sku, 0, 5, 10))
+	b.conflict(b.gate.OpenAll(ctx, b.sku, []sale.Share{0}, 3, []int64{10}))
+	b.conflict(b.gate.OpenAll(ctx, b.sku, []sale.Share{0}, 5, []int64{10}))
 	b.conflict(b.gate.Wipe(ctx, b.sku, 0, 4))
 	b.conflict(b.gate.Tell(ctx, b.sku, 0, 4, nil, []sale.PendingTake{{Order: r.Order}}))
 	for _, err := range []error{
-		b.gate.Open(ctx, b.sku, 1, 4, 10), b.gate.Wipe(ctx, b.sku, 1, 4),
+		b.gate.OpenAll(ctx, b.sku, []sale.Share{1}, 4, []int64{10}), b.gate.Wipe(ctx, b.sku, 1, 4),
 		b.gate.Fill(ctx, b.sku, 1, 4, []sale.Holding{{Buyer: "ann", Quantity: 1}}),
 	} {
 		if err == nil || errors.Is(err, sale.ErrConflict) {

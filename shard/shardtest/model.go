@@ -354,7 +354,7 @@ func (m *model) fill(g *shard.Gate) func() {
 
 func (m *model) open(g *shard.Gate) func() {
 	epoch, left := m.pickEpoch(), rapid.Int64Range(0, 8).Draw(m.t, "left")
-	do := func() error { return g.Open(m.bench.Context(), m.sku, 0, epoch, left) }
+	do := func() error { return g.OpenAll(m.bench.Context(), m.sku, []sale.Share{0}, epoch, []int64{left}) }
 	if m.there && m.sealed && epoch == m.epoch && m.pending()+int64(len(m.strays)) > 0 {
 		m.conflict(do())
 		return func() { m.conflict(do()) }

@@ -119,7 +119,7 @@ func testShortEnds(t *testing.T, b *bench) {
 		if wipe {
 			b.must(b.gate.Wipe(t.Context(), b.sku, 0, epoch+1))
 		} else {
-			b.must(b.gate.Open(t.Context(), b.sku, 0, epoch+1, 3))
+			b.must(b.gate.OpenAll(t.Context(), b.sku, []sale.Share{0}, epoch+1, []int64{3}))
 			b.expect(0, 3, 0)
 		}
 		b.expectShort(0)

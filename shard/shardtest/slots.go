@@ -71,7 +71,7 @@ func testSlotCounts(t *testing.T, b *bench) {
 			b.must(b.gate.Fill(ctx, b.sku, share, epoch, []sale.Holding{{
 				Order: order, Buyer: "ann", Quantity: 1, Token: sale.Token{Epoch: 1, Change: 1},
 			}}))
-			b.must(b.gate.Open(ctx, b.sku, share, epoch, 5))
+			b.must(b.gate.OpenAll(ctx, b.sku, []sale.Share{share}, epoch, []int64{5}))
 			r := b.request("bob")
 			r.Share, r.Epoch = share, epoch
 			b.admit(r, sale.Admitted)
