@@ -18,6 +18,12 @@ const (
 	InvalidField
 	KeyReused
 	BuyerMissing
+	Unauthenticated
+	Forbidden
+	TokenRequired
+	TokenRefused
+	TokenExpired
+	TokensDisabled
 	CrossOrigin
 	RouteNotFound
 	SKUNotFound
@@ -105,6 +111,30 @@ var codes = [codeCount]CodeInfo{
 	BuyerMissing: {
 		Name: "BUYER_MISSING", Status: 401, Title: "Buyer missing",
 		Meaning: "The gateway in front of this service must name the buyer in X-Buyer-Id.",
+	},
+	Unauthenticated: {
+		Name: "UNAUTHENTICATED", Status: 401, Title: "Credential not accepted",
+		Meaning: "The credential is missing, malformed, expired, used before, not signed by a key of this service, or of a kind that is not switched on; detail says which.",
+	},
+	Forbidden: {
+		Name: "FORBIDDEN", Status: 403, Title: "Role not sufficient",
+		Meaning: "The admin token is good, and its role may not do this; detail names the role that may.",
+	},
+	TokenRequired: {
+		Name: "PURCHASE_TOKEN_REQUIRED", Status: 403, Title: "Purchase token required",
+		Meaning: "Purchases of this SKU need a token from POST /v1/skus/{sku}/token in the header Purchase-Token; nothing was taken.",
+	},
+	TokenRefused: {
+		Name: "PURCHASE_TOKEN_REFUSED", Status: 403, Title: "Purchase token refused",
+		Meaning: "The purchase token is malformed, forged, or was issued for another buyer or SKU; nothing was taken.",
+	},
+	TokenExpired: {
+		Name: "PURCHASE_TOKEN_EXPIRED", Status: 403, Title: "Purchase token expired",
+		Meaning: "The purchase token is too old and no order came of it; ask for a new one.",
+	},
+	TokensDisabled: {
+		Name: "PURCHASE_TOKENS_DISABLED", Status: 404, Title: "Purchase tokens disabled",
+		Meaning: "This node has no secret to sign purchase tokens with.",
 	},
 	CrossOrigin: {
 		Name: "CROSS_ORIGIN", Status: 403, Title: "Cross-origin request",

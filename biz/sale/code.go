@@ -52,6 +52,9 @@ const (
 	ReasonUndecided  Reason = "UNDECIDED"   // units of the same buyer are still being decided
 	ReasonElsewhere  Reason = "OTHER_SHARE" // the units that are left are in other shares
 	ReasonPathRate   Reason = "PATH_RATE"   // more purchases than path mysql may take per second
+	ReasonBreaker    Reason = "BREAKER"     // a breaker keeps a sick dependency away
+	ReasonBacklog    Reason = "BACKLOG"     // too many accepted orders are not written yet
+	ReasonOverload   Reason = "OVERLOAD"    // this machine has more to do than it can
 
 	ReasonPaymentTimeout Reason = "PAYMENT_TIMEOUT" // not paid inside its window
 	ReasonCancelled      Reason = "CANCELLED"       // by its buyer, or by an operator

@@ -62,6 +62,7 @@ type SKU struct {
 	PaymentWindow time.Duration // expires_at = accepted_at + PaymentWindow
 	Slots         int           // 1 to MaxSlots
 	ReservePct    int           // percent of what is left that a reshare lays into the reserve
+	TokenRequired bool          // purchases need a purchase token
 }
 
 // ValidSKUID reports whether id has the form of SKUIDPattern. Each purchase asks several times, and a regular expression

@@ -15,15 +15,16 @@ const module = "stockade"
 var mayImport = map[string][]string{
 	"biz/sale":    {"std"},
 	"biz/batch":   {"biz/sale"},
+	"biz/auth":    {"biz/sale"},
 	"biz/service": {"biz/sale", "biz/batch"},
-	"biz/handler": {"biz/sale", "biz/service"},
-	"biz/router":  {"biz/sale", "biz/service", "biz/handler"},
+	"biz/handler": {"biz/sale", "biz/auth", "biz/service"},
+	"biz/router":  {"biz/sale", "biz/auth", "biz/service", "biz/handler"},
 	"shard":       {"biz/sale", "biz/batch", "shard"},
 	"limiter":     {"biz/sale", "biz/batch", "limiter"},
 	"cache":       {"biz/sale", "biz/batch", "cache"},
 	"mq":          {"biz/sale", "biz/batch", "mq"},
 	"store":       {"biz/sale", "biz/batch", "store"},
-	"conf":        {"biz/sale", "biz/service", "biz/router", "shard", "limiter", "cache", "mq", "store"},
+	"conf":        {"biz/sale", "biz/auth", "biz/service", "biz/router", "shard", "limiter", "cache", "mq", "store"},
 	"scripts":     {"scripts"},
 }
 
