@@ -3,6 +3,8 @@
 package drill_test
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -47,10 +49,15 @@ SELECT LOWER(HEX(o.id)), o.buyer, o.qty, o.created_at, COALESCE(o.closed_at, 0),
 FROM outbox o LEFT JOIN orders r ON r.buyer = o.buyer AND r.id = o.id
 WHERE o.sku = ?`
 
-// truth reads a SKU. The sale has to be over.
+// truth reads a SKU at one moment: orders may still be closed while it reads. The sale has to be over.
 func (w *world) truth(s *sku) (tr truth, err error) {
 	tr.rows = map[string]row{}
-	found, err := w.db.Query(truthQuery, s.name)
+	moment, err := w.db.BeginTx(context.Background(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return tr, err
+	}
+	defer func() { _ = moment.Rollback() }()
+	found, err := moment.Query(truthQuery, s.name)
 	if err != nil {
 		return tr, err
 	}
@@ -78,15 +85,15 @@ func (w *world) truth(s *sku) (tr truth, err error) {
 	if err := found.Err(); err != nil {
 		return tr, err
 	}
-	err = w.db.QueryRow("SELECT total, promised FROM ledger WHERE sku = ?", s.name).Scan(&tr.total, &tr.promised)
+	err = moment.QueryRow("SELECT total, promised FROM ledger WHERE sku = ?", s.name).Scan(&tr.total, &tr.promised)
 	if err != nil {
 		return tr, err
 	}
-	err = w.db.QueryRow("SELECT COALESCE(SUM(qty), 0) FROM restock WHERE sku = ? AND credited_at IS NULL", s.name).Scan(&tr.uncredited)
+	err = moment.QueryRow("SELECT COALESCE(SUM(qty), 0) FROM restock WHERE sku = ? AND credited_at IS NULL", s.name).Scan(&tr.uncredited)
 	if err != nil {
 		return tr, err
 	}
-	err = w.db.QueryRow(`SELECT COUNT(*) FROM orders r LEFT JOIN outbox o ON o.id = r.id WHERE r.sku = ? AND o.id IS NULL`,
+	err = moment.QueryRow(`SELECT COUNT(*) FROM orders r LEFT JOIN outbox o ON o.id = r.id WHERE r.sku = ? AND o.id IS NULL`,
 		s.name).Scan(&tr.strangers)
 	return tr, err
 }
