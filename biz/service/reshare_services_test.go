@@ -24,8 +24,8 @@ const (
 	fullBound     = 5 * time.Second
 )
 
-// TestReshareIsFastEnough reshares a SKU of 100 000 orders on the real servers. Both kinds are judged by their fastest:
-// the others tell how busy the machine is.
+// TestReshareIsFastEnough reshares a SKU of 100 000 orders on the real servers. Both kinds are judged by their median: the
+// slowest tell how busy the machine is.
 func TestReshareIsFastEnough(t *testing.T) {
 	l, gate, sku := stocked(t, reshareOrders)
 	r := service.NewResharer(service.DefaultConfig(), service.ResharerParts{
@@ -44,12 +44,8 @@ func TestReshareIsFastEnough(t *testing.T) {
 	records := r.Records(sku)
 	light, full := service.TimesOf(records, false), service.TimesOf(records, true)
 	t.Logf("light %d: p50 %v p99 %v · full %d: p50 %v p99 %v", light.Count, light.P50, light.P99, full.Count, full.P50, full.P99)
-	fastest := map[bool]time.Duration{false: time.Hour, true: time.Hour}
-	for _, rec := range records {
-		fastest[rec.Full] = min(fastest[rec.Full], rec.Took)
-	}
-	if light.Count != 30 || full.Count != 3 || fastest[false] > lightBound || fastest[true] > fullBound {
-		t.Errorf("the fastest took %v and %v: want light ones within %v and full ones within %v", fastest[false], fastest[true], lightBound, fullBound)
+	if light.Count != 30 || full.Count != 3 || light.P50 > lightBound || full.P50 > fullBound {
+		t.Errorf("half of them took %v and %v: want light ones within %v and full ones within %v", light.P50, full.P50, lightBound, fullBound)
 	}
 }
 
