@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"stockade/biz/sale"
@@ -53,15 +51,10 @@ func (db *DB) SetToggle(ctx context.Context, to sale.Toggle) error {
 }
 
 func checkToggle(t sale.Toggle) error {
-	values, known := sale.ToggleValues[t.Name]
-	switch {
-	case !known:
-		return sale.BadInput("name", "must be a toggle's name")
-	case !slices.Contains(values, t.Value):
-		return sale.BadInput("value", "must be "+strings.Join(values, " or "))
-	case t.Scope != "" && !sale.ValidSKUID(t.Scope):
-		return sale.BadInput("scope", "must be empty or match "+sale.SKUIDPattern)
-	case t.Reason == "" || len(t.Reason) > maxReason:
+	if err := t.Check(); err != nil {
+		return err
+	}
+	if t.Reason == "" || len(t.Reason) > maxReason {
 		return sale.BadInput("reason", fmt.Sprintf("must be of 1 to %d bytes", maxReason))
 	}
 	return checkActor(t.Actor)

@@ -37,8 +37,8 @@ func (a *API) ListToggles(_ context.Context, c *app.RequestContext) {
 // SetToggle serves PUT /admin/v1/toggles/{name}.
 func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
 	toggle := sale.Toggle{Name: strings.Clone(c.Param("name"))}
-	if _, known := sale.ToggleValues[toggle.Name]; !known {
-		badInput(BadRequest, "name", "must be one of "+strings.Join(service.ToggleNames(), ", ")).Write(c)
+	if _, known := sale.ToggleKindOf(toggle.Name); !known {
+		badInput(BadRequest, "name", "must be a toggle's name; GET /admin/v1/toggles lists them").Write(c)
 		return
 	}
 	d := a.decoders.get()
@@ -94,7 +94,8 @@ func (d *decoder) toggle(t *sale.Toggle, now time.Time) *Problem {
 	case problem != nil:
 		return problem
 	case t.Value == "":
-		return badInput(InvalidField, "value", "must be one of "+strings.Join(sale.ToggleValues[t.Name], ", "))
+		kind, _ := sale.ToggleKindOf(t.Name)
+		return badInput(InvalidField, "value", "must be "+kind.Allowed())
 	case t.Reason == "":
 		return badInput(InvalidField, "reason", "must be 1 to "+strconv.Itoa(service.MaxToggleReason)+" bytes")
 	}

@@ -13,25 +13,49 @@ type Toggle struct {
 	ChangedAt time.Time `json:"changed_at,omitzero"`
 }
 
-// Toggles by name, with their values; the first value is the default.
+// Toggles by name.
 const (
-	ToggleDurability = "durability" // outbox: ACCEPTED after the commit; journal: after the admission
-	ToggleReshare    = "reshare"    // run, pause: the automatic reshares
-	ToggleExpiry     = "expiry"     // run, pause: closing orders whose payment window ended
-	ToggleRelay      = "relay"      // run, pause: publishing
-	ToggleConsumer   = "consumer"   // run, pause: writing orders
+	ToggleEntrance    = "entrance"     // open, closed: closed answers every purchase with NOT_ON_SALE, PAUSED
+	TogglePath        = "path"         // redis, mysql: the way of purchases, which is kept in the ledgers
+	ToggleDurability  = "durability"   // outbox: ACCEPTED after the commit; journal: after the admission
+	ToggleFallback    = "fallback"     // on, off: whether a buyer whose slot is empty may ask the reserve
+	ToggleSoldoutFlag = "soldout_flag" // on, off: refusals from the node's memory
+	ToggleStockRead   = "stock_read"   // live, frozen: what the public is told of a SKU's stock
+	ToggleRateScale   = "rate_scale"   // percent of what the buckets let through
+	ToggleReshare     = "reshare"      // run, pause: the automatic reshares
+	ToggleExpiry      = "expiry"       // run, pause: closing orders whose payment window ended
+	ToggleRelay       = "relay"        // run, pause: publishing
+	ToggleConsumer    = "consumer"     // run, pause: writing orders
 
-	DurabilityOutbox  = "outbox"
-	DurabilityJournal = "journal"
-	WorkRuns          = "run"
-	WorkPauses        = "pause"
+	// ToggleBreaker begins the name of a breaker's toggle: auto, open, closed.
+	ToggleBreaker = "breaker."
 )
 
-// ToggleValues lists what each toggle may be; the first value is the default.
-var ToggleValues = map[string][]string{
-	ToggleDurability: {DurabilityOutbox, DurabilityJournal},
-	ToggleReshare:    {WorkRuns, WorkPauses},
-	ToggleExpiry:     {WorkRuns, WorkPauses},
-	ToggleRelay:      {WorkRuns, WorkPauses},
-	ToggleConsumer:   {WorkRuns, WorkPauses},
-}
+// Breakers by name, behind ToggleBreaker. BreakerLane begins the name of the breaker of one Redis master's lane and is
+// followed by its host:port; what is set for BreakerLanes holds for those that have no value of their own.
+const (
+	BreakerLanes    = "lanes"
+	BreakerOutbox   = "outbox"
+	BreakerPublish  = "publish"
+	BreakerBacklog  = "backlog"
+	BreakerAdaptive = "adaptive"
+	BreakerLane     = "lane."
+)
+
+// Values of toggles.
+const (
+	EntranceOpen      = "open"
+	EntranceClosed    = "closed"
+	DurabilityOutbox  = "outbox"
+	DurabilityJournal = "journal"
+	SwitchOn          = "on"
+	SwitchOff         = "off"
+	StockLive         = "live"
+	StockFrozen       = "frozen"
+	WorkRuns          = "run"
+	WorkPauses        = "pause"
+	BreakerAuto       = "auto"
+	BreakerOpen       = "open"
+	BreakerClosed     = "closed"
+	FullRate          = "100" // of ToggleRateScale
+)

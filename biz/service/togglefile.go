@@ -92,7 +92,7 @@ func parseToggles(text []byte) ([]sale.Toggle, error) {
 	for _, scope := range sortedKeys(scopes) {
 		for _, name := range sortedKeys(scopes[scope]) {
 			toggle := sale.Toggle{Name: name, Scope: scope, Value: scopes[scope][name], Reason: "toggles.file", Actor: "this node"}
-			if err := checkToggle(toggle); err != nil {
+			if err := checkFileToggle(toggle); err != nil {
 				return nil, fmt.Errorf("%s: %w", strings.TrimPrefix(scope+"."+name, "."), err)
 			}
 			all = append(all, toggle)
@@ -101,9 +101,15 @@ func parseToggles(text []byte) ([]sale.Toggle, error) {
 	return all, nil
 }
 
-// ToggleNames lists the toggles by name.
-func ToggleNames() []string { return sortedKeys(sale.ToggleValues) }
+// checkFileToggle refuses what there is not, and what only all nodes together can have.
+func checkFileToggle(toggle sale.Toggle) error {
+	if err := toggle.Check(); err != nil {
+		return err
+	}
+	if kind, _ := sale.ToggleKindOf(toggle.Name); !kind.InFile {
+		return sale.BadInput("name", toggle.Name+" is for all nodes together; a file cannot set it")
+	}
+	return nil
+}
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func listed(words []string) string { return strings.Join(words, ", ") }

@@ -68,40 +68,11 @@ type ToggleState struct {
 	Source ToggleSource `json:"source"`
 }
 
-// toggleView is everything in effect at one moment.
-type toggleView struct {
-	states  []ToggleState                // by name, then by scope; the one for all SKUs first
-	all     map[string]string            // name → value
-	scoped  map[string]map[string]string // name → SKU → value
-	journal bool                         // orders may be acknowledged that MySQL does not have
-}
-
 // NewToggles returns toggles at their defaults; Load and Run read the others. Nil Toggles are at their defaults too.
 func NewToggles(p ToggleParts) *Toggles {
 	t := &Toggles{parts: p, trouble: newTrouble(p.Log, p.Now), hinted: make(chan struct{}, 1)}
 	t.rebuild()
 	return t
-}
-
-// Durability is sale.DurabilityOutbox or sale.DurabilityJournal.
-func (t *Toggles) Durability(sku string) string { return t.value(sale.ToggleDurability, sku) }
-
-// Journal tells whether orders may have been acknowledged that MySQL does not have yet: durability is journal for some SKU,
-// or was a minute ago.
-func (t *Toggles) Journal() bool { return t != nil && t.current.Load().journal }
-
-// Paused tells whether the background work that a toggle is named after is to stand still.
-func (t *Toggles) Paused(name string) bool { return t.value(name, "") == sale.WorkPauses }
-
-func (t *Toggles) value(name, sku string) string {
-	if t == nil {
-		return sale.ToggleValues[name][0]
-	}
-	view := t.current.Load()
-	if value, ok := view.scoped[name][sku]; ok {
-		return value
-	}
-	return view.all[name]
 }
 
 // List returns every toggle for all SKUs, and those for one SKU that say something else, by name and scope.
@@ -110,7 +81,7 @@ func (t *Toggles) List() []ToggleState { return slices.Clone(t.current.Load().st
 // Set stores a toggle for all nodes and has them look. What this node's file says still wins here. Errors:
 // *sale.InputError, sale.ErrUnavailable.
 func (t *Toggles) Set(ctx context.Context, toggle sale.Toggle) error {
-	if err := checkToggle(toggle); err != nil {
+	if err := toggle.Check(); err != nil {
 		return err
 	}
 	switch {
@@ -127,22 +98,6 @@ func (t *Toggles) Set(ctx context.Context, toggle sale.Toggle) error {
 	_ = t.parts.Hints.Send(ctx, toggle.Scope) // without it the others look within toggleStoreEvery
 	if err := t.readStore(ctx); err != nil {
 		t.trouble.warn(ctx, "toggles not readable", toggle.Scope, err)
-	}
-	return nil
-}
-
-// checkToggle refuses names, values and scopes that there are not.
-func checkToggle(toggle sale.Toggle) error {
-	values, known := sale.ToggleValues[toggle.Name]
-	switch {
-	case !known:
-		return sale.BadInput("name", "must be one of "+listed(ToggleNames()))
-	case !slices.Contains(values, toggle.Value):
-		return sale.BadInput("value", "must be one of "+listed(values))
-	case toggle.Scope != "" && toggle.Name != sale.ToggleDurability:
-		return sale.BadInput("scope", toggle.Name+" is for all SKUs together")
-	case toggle.Scope != "" && !sale.ValidSKUID(toggle.Scope):
-		return sale.BadInput("scope", "must match "+sale.SKUIDPattern)
 	}
 	return nil
 }
@@ -199,7 +154,7 @@ func (t *Toggles) readStore(ctx context.Context) error {
 	}
 	var usable []sale.Toggle
 	for _, toggle := range all {
-		if bad := checkToggle(toggle); bad != nil { // a newer version's; ours must not guess
+		if bad := toggle.Check(); bad != nil { // a newer version's; ours must not guess
 			t.trouble.warn(ctx, "a stored toggle is ignored", toggle.Scope, errors.Join(errors.New(toggle.Name), bad))
 			continue
 		}
@@ -249,46 +204,4 @@ func (t *Toggles) build() {
 	}
 	view.journal = now.Before(t.carryUntil)
 	t.current.Store(view)
-}
-
-// says tells whether a toggle has a value, for any SKU.
-func (v *toggleView) says(name, value string) bool {
-	return slices.ContainsFunc(v.states, func(s ToggleState) bool { return s.Name == name && s.Value == value })
-}
-
-func newToggleView(local, stored []sale.Toggle) *toggleView {
-	v := &toggleView{all: map[string]string{}, scoped: map[string]map[string]string{}}
-	for _, name := range ToggleNames() {
-		states := map[string]ToggleState{"": {
-			Toggle: sale.Toggle{Name: name, Value: sale.ToggleValues[name][0]}, Source: ToggleDefault,
-		}}
-		for _, toggle := range stored {
-			if toggle.Name == name {
-				states[toggle.Scope] = ToggleState{Toggle: toggle, Source: ToggleStored}
-			}
-		}
-		if slices.ContainsFunc(local, func(l sale.Toggle) bool { return l.Name == name && l.Scope == "" }) {
-			clear(states) // what the file says for all SKUs wins over what is stored for one
-		}
-		for _, toggle := range local {
-			if toggle.Name == name {
-				states[toggle.Scope] = ToggleState{Toggle: toggle, Source: ToggleFile}
-			}
-		}
-		v.add(name, states)
-	}
-	return v
-}
-
-// add takes over the states of one toggle, by scope.
-func (v *toggleView) add(name string, states map[string]ToggleState) {
-	v.scoped[name] = map[string]string{}
-	for _, scope := range sortedKeys(states) {
-		v.states = append(v.states, states[scope])
-		if scope == "" {
-			v.all[name] = states[scope].Value
-		} else {
-			v.scoped[name][scope] = states[scope].Value
-		}
-	}
 }

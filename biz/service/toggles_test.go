@@ -162,7 +162,7 @@ func TestSetRefusesWhatThereIsNot(t *testing.T) {
 	b := newBoard(t)
 	good := sale.Toggle{Name: sale.ToggleDurability, Value: sale.DurabilityJournal, Reason: "r", Actor: "a"}
 	for field, change := range map[string]func(*sale.Toggle){
-		"name":   func(s *sale.Toggle) { s.Name = "path" },
+		"name":   func(s *sale.Toggle) { s.Name = "pathos" },
 		"value":  func(s *sale.Toggle) { s.Value = "run" },
 		"scope":  func(s *sale.Toggle) { s.Scope = "a b" },
 		"reason": func(s *sale.Toggle) { s.Reason = strings.Repeat("x", service.MaxToggleReason+1) },

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,8 +94,8 @@ func (c *cli) toggleSetCommand() *cobra.Command {
 				return err
 			}
 			plan := dryRun{Requests: []request{r}, Now: now, summary: currently(now, args[0], body.Scope)}
-			if values := sale.ToggleValues[args[0]]; !slices.Contains(values, args[1]) {
-				plan.Refused = "the value must be one of " + strings.Join(values, ", ")
+			if kind, _ := sale.ToggleKindOf(args[0]); !kind.Allows(args[1]) {
+				plan.Refused = "the value must be " + kind.Allowed()
 			}
 			return c.printDryRun(plan)
 		},
@@ -112,7 +110,7 @@ func (c *cli) toggleSetCommand() *cobra.Command {
 
 // complete fills in what follows from the command line, and refuses what cannot be.
 func (t *newToggle) complete(name, value string, span time.Duration) error {
-	if _, known := sale.ToggleValues[name]; !known {
+	if _, known := sale.ToggleKindOf(name); !known {
 		return fail(exitData, fmt.Errorf("there is no toggle %q; stockade toggle list shows them", name))
 	}
 	switch {

@@ -60,11 +60,11 @@ func toggles(t *testing.T, s Subject) {
 
 func togglesRefuse(t *testing.T, s Subject) {
 	ctx := deadline(t)
-	good := sale.Toggle{Name: sale.ToggleExpiry, Value: sale.WorkPauses, Scope: "a", Reason: "r", Actor: "a"}
+	good := sale.Toggle{Name: sale.ToggleEntrance, Value: sale.EntranceClosed, Scope: "a", Reason: "r", Actor: "a"}
 	for field, breaks := range map[string][]func(*sale.Toggle){
 		"name":  {func(t *sale.Toggle) { t.Name = "entrance!" }, func(t *sale.Toggle) { t.Name = "" }},
 		"value": {func(t *sale.Toggle) { t.Value = sale.DurabilityJournal }, func(t *sale.Toggle) { t.Value = "" }},
-		"scope": {func(t *sale.Toggle) { t.Scope = "{a}" }},
+		"scope": {func(t *sale.Toggle) { t.Scope = "{a}" }, func(t *sale.Toggle) { t.Name, t.Value = sale.ToggleExpiry, sale.WorkPauses }},
 		"reason": {
 			func(t *sale.Toggle) { t.Reason = "" }, func(t *sale.Toggle) { t.Reason = strings.Repeat("r", 1025) },
 		},
