@@ -10,9 +10,13 @@ var (
 	ErrNotFound     = errors.New("not found")
 	ErrExists       = errors.New("exists already")
 	ErrConflict     = errors.New("changed by somebody else in the meantime")
-	ErrKeyReused    = errors.New("the Idempotency-Key was used for another request")
+	ErrKeyReused    = errors.New("the Idempotency-Key or purchase token was used for another request")
 	ErrQueueFull    = errors.New("queue full")
 	ErrShuttingDown = errors.New("shutting down")
+	// ErrPurchaseTokenRequired refuses a purchase without a purchase token of a SKU that calls for one.
+	ErrPurchaseTokenRequired = errors.New("purchases of this SKU need a purchase token")
+	// ErrPurchaseTokenExpired refuses a purchase token that is too old and of which no order came.
+	ErrPurchaseTokenExpired = errors.New("the purchase token is too old")
 	// ErrUnavailable says that Redis or MySQL did not do its part.
 	ErrUnavailable = errors.New("a dependency does not answer")
 	// ErrNotSent says that the request never left this process: nothing was taken.

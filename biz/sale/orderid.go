@@ -6,7 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// OrderID is a UUID: version 7 for a request without Idempotency-Key, version 8 derived from it otherwise.
+// OrderID is a UUID: version 8 derived from the Idempotency-Key of the request, else version 7, made for the request or for
+// its purchase token.
 type OrderID [16]byte
 
 // DeriveOrderID maps (SKU, buyer, Idempotency-Key) to a version 8 UUID: the first 122 free bits of a SHA-256 over

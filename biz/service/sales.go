@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/google/uuid"
 
 	"stockade/biz/sale"
 )
@@ -73,10 +72,9 @@ type purchase struct {
 // buyerHash is the hash that picks a buyer's home and stands for the buyer among the winners.
 func buyerHash(buyer string) uint64 { return xxhash.Sum64String(buyer) }
 
-func (p *purchase) keyed() bool { return p.Key != "" }
-
 // Purchase answers one request with a verdict. Errors: *sale.InputError; sale.ErrNotFound for an unknown SKU;
-// sale.ErrKeyReused when the same key came with another quantity. Trouble with a dependency is not an error but BUSY.
+// sale.ErrKeyReused when the same key or token came with another quantity; sale.ErrPurchaseTokenRequired and
+// sale.ErrPurchaseTokenExpired. Trouble with a dependency is not an error but BUSY.
 func (s *Sales) Purchase(ctx context.Context, req PurchaseRequest) (sale.Result, error) {
 	if err := req.Validate(); err != nil {
 		return sale.Result{}, err
@@ -90,24 +88,27 @@ func (s *Sales) Purchase(ctx context.Context, req PurchaseRequest) (sale.Result,
 		s.trouble.warn(ctx, "listing not readable", req.SKU, err)
 		return busy(sale.ReasonDependency, p.id, false), nil
 	}
+	if p.id, err = req.orderID(); err != nil {
+		return sale.Result{}, err
+	}
 	if !p.keyed() {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return sale.Result{}, err
-		}
-		p.id = sale.OrderID(id)
 		ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.PurchaseTimeoutMs))
 		defer cancel()
 		return s.sell(ctx, p)
 	}
-	p.id = sale.DeriveOrderID(req.SKU, req.Buyer, req.Key)
 	return s.running.do(ctx, p.id, req.Quantity, func(ctx context.Context) (sale.Result, error) { return s.sell(ctx, p) })
 }
 
 // sell refuses from memory what is hopeless and tries the rest.
 func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
+	if p.Expired {
+		return s.tooLate(ctx, p)
+	}
 	if reason, on := p.listing.Window(s.now()); !on {
 		return s.offSale(ctx, p, reason)
+	}
+	if p.listing.TokenRequired && !p.tokened() {
+		return sale.Result{}, sale.ErrPurchaseTokenRequired
 	}
 	if p.Quantity > p.listing.Limit {
 		return s.limitReached(p), nil
