@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"stockade/biz/auth"
 	"stockade/biz/router"
 	"stockade/biz/sale"
 	"stockade/biz/service"
@@ -29,6 +30,8 @@ type Config struct {
 	Log Log `yaml:"log"`
 	// Router is about HTTP.
 	Router router.Config `yaml:"router"`
+	// Auth is about who may do what.
+	Auth auth.Config `yaml:"auth"`
 	// Store is about MySQL or SQLite.
 	Store store.Config `yaml:"store"`
 	// Shard is about Redis. The embedded mode brings its own and ignores where others are.
@@ -75,6 +78,7 @@ func Default() Config {
 
 		Log:     Log{Level: "info", Format: "text"},
 		Router:  router.DefaultConfig(),
+		Auth:    auth.DefaultConfig(),
 		Store:   store.DefaultConfig(),
 		Shard:   shard.DefaultConfig(),
 		MQ:      mq.DefaultConfig(),
