@@ -27,6 +27,7 @@ type Parts struct {
 	DeadLetters DeadLetters
 	Webhooks    *Webhooks
 	Toggles     Toggles
+	Node        NodeFigures
 
 	Streams *Streams
 	Now     func() time.Time

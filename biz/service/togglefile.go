@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -19,43 +20,99 @@ import (
 // maxToggleFile bounds the file, in bytes.
 const maxToggleFile = 64 << 10
 
-// toggleFile remembers which version of a file was read last.
-type toggleFile struct {
-	looked   bool
-	there    bool
-	modified time.Time
-	size     int64
+// ToggleFileState tells whether a node goes by its file.
+type ToggleFileState string
+
+// The states of a node's file.
+const (
+	ToggleFileNone   ToggleFileState = "none"   // no file is configured
+	ToggleFileAbsent ToggleFileState = "absent" // it is not there, and says nothing
+	ToggleFileRead   ToggleFileState = "read"   // what it says is in effect
+	ToggleFileBroken ToggleFileState = "broken" // what it said before is in effect
+)
+
+// ToggleNews is what a node knows of its toggles.file.
+type ToggleNews struct {
+	Path      string          `json:"path,omitempty"`
+	State     ToggleFileState `json:"state"`
+	Toggles   int             `json:"toggles"`             // in effect from it
+	Error     string          `json:"error,omitempty"`     // of a broken one
+	ChangedAt time.Time       `json:"changed_at,omitzero"` // the file's own time
 }
 
-// read returns the file's toggles when it changed since the last call. A file that is not there has none. After an error
-// the same version is not read again.
-func (f *toggleFile) read(path string) (toggles []sale.Toggle, changed bool, err error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		changed = f.there || !f.looked
-		*f = toggleFile{looked: true}
-		return nil, changed, nil
+// toggleFile watches one file.
+type toggleFile struct {
+	taken look // the version that was judged last
+	seen  look // by the last look, when it was another one
+}
+
+// look is what one look at the file found.
+type look struct {
+	there    bool
+	text     string
+	failure  string // why it cannot be read
+	modified time.Time
+}
+
+// same tells whether two looks found the same; touching a file does not change it.
+func (l look) same(other look) bool {
+	return l.there == other.there && l.text == other.text && l.failure == other.failure
+}
+
+func lookAt(path string) look {
+	text, modified, err := readBounded(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return look{}
+	case err != nil:
+		return look{there: true, failure: err.Error()}
 	}
+	return look{there: true, text: string(text), modified: modified}
+}
+
+func readBounded(path string) (text []byte, modified time.Time, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, false, err
+		return nil, modified, err
 	}
-	seen := toggleFile{looked: true, there: true, modified: info.ModTime(), size: info.Size()}
-	if seen == *f {
-		return nil, false, nil
-	}
-	*f = seen
-	if info.Size() > maxToggleFile {
-		return nil, false, fmt.Errorf("larger than %d bytes", maxToggleFile)
-	}
-	text, err := os.ReadFile(path)
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
 	if err != nil {
-		return nil, false, err
+		return nil, modified, err
 	}
-	toggles, err = parseToggles(text)
+	text, err = io.ReadAll(io.LimitReader(f, maxToggleFile+1))
+	if err == nil && len(text) > maxToggleFile {
+		err = fmt.Errorf("larger than %d bytes", maxToggleFile)
+	}
+	return text, info.ModTime().UTC(), err
+}
+
+// next looks at the file and returns a version to judge, at most once each. A patient one waits until two looks in a row
+// found the same: what an editor has half written, or cut short to write it anew, must not open an entrance.
+func (f *toggleFile) next(path string, patient bool) (version look, fresh bool) {
+	now := lookAt(path)
+	if now.same(f.taken) {
+		f.seen = now
+		return now, false
+	}
+	if patient && !now.same(f.seen) {
+		f.seen = now
+		return now, false
+	}
+	f.taken, f.seen = now, now
+	return now, true
+}
+
+// toggles are those of a version. A file that is not there has none.
+func (l look) toggles() ([]sale.Toggle, error) {
+	if l.failure != "" {
+		return nil, errors.New(l.failure)
+	}
+	toggles, err := parseToggles([]byte(l.text))
 	for i := range toggles {
-		toggles[i].ChangedAt = seen.modified.UTC()
+		toggles[i].ChangedAt = l.modified
 	}
-	return toggles, err == nil, err
+	return toggles, err
 }
 
 // toggleDocument is the form of the file: toggle names with their values, and below skus those of single SKUs.
@@ -66,8 +123,9 @@ type toggleDocument struct {
 
 // parseToggles reads a file such as
 //
-//	relay: pause
-//	durability: outbox
+//	entrance: closed
+//	rate_scale: 50
+//	breaker.lanes: open
 //	skus:
 //	  demo: {durability: journal}
 //

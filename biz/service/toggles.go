@@ -15,7 +15,7 @@ import (
 
 // Bounds of toggles.
 const (
-	toggleFileEvery  = time.Second            // looks at the file
+	toggleFileEvery  = 500 * time.Millisecond // looks at the file, of which two have to agree
 	toggleStoreEvery = 2 * time.Second        // reads of the store without a hint
 	toggleHintEvery  = 250 * time.Millisecond // reads of the store for hints
 	toggleTimeout    = time.Second            // one read of the store
@@ -38,6 +38,7 @@ type Toggles struct {
 
 	mu         sync.Mutex // guards what the view is made of
 	file       toggleFile
+	news       ToggleNews
 	local      []sale.Toggle // of the file
 	stored     []sale.Toggle
 	carryUntil time.Time // end of the time in which acknowledged takes may still be on their way to MySQL
@@ -71,6 +72,10 @@ type ToggleState struct {
 // NewToggles returns toggles at their defaults; Load and Run read the others. Nil Toggles are at their defaults too.
 func NewToggles(p ToggleParts) *Toggles {
 	t := &Toggles{parts: p, trouble: newTrouble(p.Log, p.Now), hinted: make(chan struct{}, 1)}
+	t.news = ToggleNews{Path: p.File, State: ToggleFileAbsent}
+	if p.File == "" {
+		t.news.State = ToggleFileNone
+	}
 	t.rebuild()
 	return t
 }
@@ -112,32 +117,49 @@ func (t *Toggles) Hint() {
 
 // Load reads the file and the store once. Trouble is logged, and leaves the values as they were.
 func (t *Toggles) Load(ctx context.Context) {
-	t.readFile(ctx)
+	t.readFile(ctx, false)
 	if err := t.readStore(ctx); err != nil && ctx.Err() == nil {
 		t.trouble.warn(ctx, "toggles not readable", "", err)
 	}
 }
 
-// Run keeps the values up to date until ctx ends.
+// Run keeps the values up to date until ctx ends. The file has a loop of its own: it must not wait for a store that does
+// not answer.
 func (t *Toggles) Run(ctx context.Context) {
-	file, store := time.NewTicker(toggleFileEvery), time.NewTicker(toggleStoreEvery)
-	defer file.Stop()
-	defer store.Stop()
+	var file sync.WaitGroup
+	file.Go(func() { t.watchFile(ctx) })
+	t.watchStore(ctx)
+	file.Wait()
+}
+
+func (t *Toggles) watchFile(ctx context.Context) {
+	tick := time.NewTicker(toggleFileEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-file.C:
-			t.readFile(ctx)
+		case <-tick.C:
+			t.readFile(ctx, true)
 			t.rebuild() // stored ones may have run out, also while the store is down
-			continue
+		}
+	}
+}
+
+func (t *Toggles) watchStore(ctx context.Context) {
+	tick := time.NewTicker(toggleStoreEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
 		case <-t.hinted:
 			select { // hints come in crowds
 			case <-ctx.Done():
 				return
 			case <-time.After(toggleHintEvery):
 			}
-		case <-store.C:
+		case <-tick.C:
 		}
 		if err := t.readStore(ctx); err != nil && ctx.Err() == nil {
 			t.trouble.warn(ctx, "toggles not readable", "", err)
@@ -168,22 +190,36 @@ func (t *Toggles) readStore(ctx context.Context) error {
 }
 
 // readFile takes over a changed file. One with a mistake is logged once and leaves the values as they were.
-func (t *Toggles) readFile(ctx context.Context) {
+func (t *Toggles) readFile(ctx context.Context, patient bool) {
 	if t.parts.File == "" {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	local, changed, err := t.file.read(t.parts.File)
-	if err != nil {
-		t.parts.Log.ErrorContext(ctx, "toggles.file is ignored, what it said before stays", "file", t.parts.File, "error", err)
+	version, fresh := t.file.next(t.parts.File, patient)
+	if !fresh {
+		return
 	}
-	if err != nil || !changed {
+	local, err := version.toggles()
+	if err != nil {
+		t.news.State, t.news.Error = ToggleFileBroken, err.Error()
+		t.parts.Log.ErrorContext(ctx, "toggles.file is ignored, what it said before stays", "file", t.parts.File, "error", err)
 		return
 	}
 	t.local = local
+	t.news = ToggleNews{Path: t.parts.File, State: ToggleFileRead, Toggles: len(local), ChangedAt: version.modified}
+	if !version.there {
+		t.news.State = ToggleFileAbsent
+	}
 	t.parts.Log.InfoContext(ctx, "toggles.file read", "file", t.parts.File, "toggles", len(local))
 	t.build()
+}
+
+// File tells what became of this node's toggles.file.
+func (t *Toggles) File() ToggleNews {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.news
 }
 
 func (t *Toggles) rebuild() {
