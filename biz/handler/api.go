@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudwego/hertz/pkg/app"
 
+	"stockade/biz/auth"
 	"stockade/biz/sale"
 )
 
@@ -26,6 +27,7 @@ type Parts struct {
 	Settlements Settlements
 	DeadLetters DeadLetters
 	Webhooks    *Webhooks
+	Tokens      *auth.PurchaseTokens // without a secret: PURCHASE_TOKENS_DISABLED
 	Toggles     Toggles
 	Node        NodeFigures
 

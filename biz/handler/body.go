@@ -140,6 +140,15 @@ func (d *decoder) members(value func(name []byte) (known bool, problem *Problem)
 	return nil
 }
 
+// nothing reads a body that may only be empty or {}.
+func (d *decoder) nothing(c *app.RequestContext) *Problem {
+	problem := d.read(c)
+	if problem == nil && len(d.raw) > 0 {
+		problem = d.members(func([]byte) (bool, *Problem) { return false, nil })
+	}
+	return problem
+}
+
 func malformed(err error) *Problem {
 	var where *jsontext.SyntacticError
 	if errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &where) {

@@ -13,9 +13,12 @@ import (
 
 // Sales is the purchase use case.
 type Sales interface {
-	// Purchase returns a verdict, or *sale.InputError, sale.ErrNotFound for an unknown SKU, sale.ErrKeyReused. ctx ends
-	// when the client hangs up.
+	// Purchase returns a verdict, or *sale.InputError, sale.ErrNotFound for an unknown SKU, sale.ErrKeyReused,
+	// sale.ErrPurchaseTokenRequired, sale.ErrPurchaseTokenExpired. ctx ends when the client hangs up.
 	Purchase(ctx context.Context, req service.PurchaseRequest) (sale.Result, error)
+	// MayIssueToken tells whether buyers may have purchase tokens of a SKU now; if not, refused is the verdict that says
+	// why. sale.ErrNotFound for an unknown SKU.
+	MayIssueToken(ctx context.Context, sku string) (refused sale.Result, may bool, err error)
 }
 
 // Purchase serves POST /v1/skus/{sku}/orders.
@@ -30,7 +33,11 @@ func (a *API) Purchase(ctx context.Context, c *app.RequestContext) {
 	case errors.Is(err, sale.ErrNotFound):
 		(&Problem{Code: SKUNotFound, Field: "sku"}).Write(c)
 	case errors.Is(err, sale.ErrKeyReused):
-		(&Problem{Code: KeyReused, Field: KeyHeader, Detail: "belongs to a request with another quantity"}).Write(c)
+		(&Problem{Code: KeyReused, Field: keyOf(req), Detail: "belongs to a request with another quantity"}).Write(c)
+	case errors.Is(err, sale.ErrPurchaseTokenRequired):
+		(&Problem{Code: TokenRequired, Field: TokenHeader}).Write(c)
+	case errors.Is(err, sale.ErrPurchaseTokenExpired):
+		(&Problem{Code: TokenExpired, Field: TokenHeader}).Write(c)
 	case err != nil:
 		a.fail(c, err)
 	case result.Code == sale.Accepted:
@@ -50,6 +57,14 @@ func (a *API) purchaseRequest(c *app.RequestContext) (req service.PurchaseReques
 	if req.Key, problem = Key(c); problem != nil {
 		return req, problem
 	}
+	token, tokened, problem := PurchaseToken(c, a.Tokens, req.SKU, req.Buyer)
+	switch {
+	case tokened && req.Key != "":
+		return req, badInput(BadRequest, KeyHeader, "must not be given with a "+TokenHeader+", whose id names the order")
+	case problem != nil:
+		return req, problem
+	}
+	req.Order, req.Expired = token.Order, token.Expired
 	d := a.decoders.get()
 	defer a.decoders.put(d)
 	if problem = d.read(c); problem != nil {
@@ -57,6 +72,14 @@ func (a *API) purchaseRequest(c *app.RequestContext) (req service.PurchaseReques
 	}
 	req.Quantity, problem = d.purchase()
 	return req, problem
+}
+
+// keyOf is the header that makes the request one that can be repeated.
+func keyOf(req service.PurchaseRequest) string {
+	if req.Order != (sale.OrderID{}) {
+		return TokenHeader
+	}
+	return KeyHeader
 }
 
 func writeAccepted(c *app.RequestContext, sku string, r *sale.Result) {
@@ -105,8 +128,7 @@ func writeRefusal(c *app.RequestContext, r *sale.Result) {
 		p.Limit = r.SKU.Limit
 	case NotOnSale:
 		p.OpensAt, p.ClosesAt = r.SKU.OpensAt, r.SKU.ClosesAt
-	case Busy:
-		p.Unknown, p.OrderID = r.Unknown, r.Order.ID
 	}
+	p.Unknown, p.OrderID = r.Unknown, r.Order.ID
 	p.Write(c)
 }

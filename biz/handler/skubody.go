@@ -35,6 +35,8 @@ func (d *decoder) newSKU(now time.Time) (sale.SKU, int64, *Problem) {
 			var pct int64
 			pct, problem = d.integer("reserve_pct", 0, sale.MaxReservePct)
 			sku.ReservePct = int(pct)
+		case "purchase_token":
+			sku.TokenRequired, problem = d.purchaseToken()
 		default:
 			return false, nil
 		}
@@ -84,6 +86,16 @@ func (d *decoder) slots() (int, *Problem) {
 		problem = badInput(InvalidField, "slots", "must be "+what)
 	}
 	return 0, problem
+}
+
+// purchaseToken reads whether purchases need a token.
+func (d *decoder) purchaseToken() (required bool, problem *Problem) {
+	const what = `"` + tokenOptional + `" or "` + tokenRequired + `"`
+	word, problem := d.text("purchase_token", what)
+	if problem == nil && word != tokenOptional && word != tokenRequired {
+		problem = badInput(InvalidField, "purchase_token", "must be "+what)
+	}
+	return word == tokenRequired, problem
 }
 
 func (d *decoder) instant(field string) (time.Time, *Problem) {

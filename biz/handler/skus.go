@@ -37,6 +37,7 @@ type ListingJSON struct {
 	PaymentWindow string     `json:"payment_window"` // such as 15m0s
 	Slots         int        `json:"slots"`
 	ReservePct    int        `json:"reserve_pct"`
+	PurchaseToken string     `json:"purchase_token"` // optional or required
 	Ledger        LedgerJSON `json:"ledger"`
 }
 
@@ -80,6 +81,7 @@ func listingJSON(l sale.Listing) ListingJSON {
 	return ListingJSON{
 		SKU: l.ID, State: string(l.State), OpensAt: l.OpensAt.UTC(), ClosesAt: unlessZero(l.ClosesAt),
 		Limit: l.Limit, PaymentWindow: l.PaymentWindow.String(), Slots: l.Slots, ReservePct: l.ReservePct,
+		PurchaseToken: tokenUse(l.TokenRequired),
 		Ledger: LedgerJSON{
 			Epoch: l.Ledger.Epoch, LiveEpoch: l.Ledger.LiveEpoch, LaidEpoch: l.Ledger.LaidEpoch,
 			Mode: string(l.Ledger.Mode), State: string(l.Ledger.State), Total: l.Ledger.Total,
@@ -197,11 +199,7 @@ func (a *API) AdjustSKU(ctx context.Context, c *app.RequestContext) {
 func (a *API) move(ctx context.Context, c *app.RequestContext, use func(context.Context, string) (sale.Listing, error)) {
 	d := a.decoders.get()
 	defer a.decoders.put(d)
-	problem := d.read(c)
-	if problem == nil && len(d.raw) > 0 {
-		problem = d.members(func([]byte) (bool, *Problem) { return false, nil })
-	}
-	if problem != nil {
+	if problem := d.nothing(c); problem != nil {
 		problem.Write(c)
 		return
 	}
