@@ -26,7 +26,7 @@ func (db *DB) CreateSKU(ctx context.Context, sku sale.SKU, total int64) error {
 			return err
 		}
 		_, err := t.exec(ctx, db.sql.skuInsert, sku.ID, sale.Draft, millis(sku.OpensAt), millis(sku.ClosesAt), sku.Limit,
-			sku.PaymentWindow.Milliseconds(), sku.Slots, sku.ReservePct, millis(db.clock.now()))
+			sku.PaymentWindow.Milliseconds(), sku.Slots, sku.ReservePct, sku.TokenRequired, millis(db.clock.now()))
 		return err
 	})
 	if db.dialect.classify(err) == errDuplicate {
@@ -63,7 +63,7 @@ func (db *DB) Listings(ctx context.Context, after string, limit int) ([]sale.Lis
 func scanListing(rows *sql.Rows) (l sale.Listing, err error) {
 	var opens, closes, window, progress int64
 	s, led := &l.SKU, &l.Ledger
-	err = rows.Scan(&s.ID, &s.State, &opens, &closes, &s.Limit, &window, &s.Slots, &s.ReservePct,
+	err = rows.Scan(&s.ID, &s.State, &opens, &closes, &s.Limit, &window, &s.Slots, &s.ReservePct, &s.TokenRequired,
 		&led.Epoch, &led.LiveEpoch, &led.LaidEpoch, &led.LaidGate, &led.Mode, &led.State, &progress,
 		&led.Total, &led.Promised, &led.Sold, &led.Changes, &led.LaidSlots)
 	s.OpensAt, s.ClosesAt = fromMillis(opens), fromMillis(closes)

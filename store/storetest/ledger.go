@@ -18,7 +18,7 @@ func skus(t *testing.T, s Subject) {
 	opens := time.Date(2026, 3, 1, 8, 0, 0, 123e6, time.UTC)
 	full := sale.SKU{
 		ID: "b", OpensAt: opens, ClosesAt: opens.Add(time.Hour), Limit: 3, PaymentWindow: 90 * time.Second,
-		Slots: 32, ReservePct: 7,
+		Slots: 32, ReservePct: 7, TokenRequired: true,
 	}
 	must(t, s.DB.CreateSKU(ctx, full, 500))
 	must(t, s.DB.CreateSKU(ctx, validSKU("a"), 0))

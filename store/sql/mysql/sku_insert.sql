@@ -1,2 +1,3 @@
-INSERT INTO sku (id, state, opens_at, closes_at, buyer_limit, payment_window, slots, reserve_pct, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO sku (id, state, opens_at, closes_at, buyer_limit, payment_window, slots, reserve_pct, token_required,
+                 created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
