@@ -24,12 +24,14 @@ type newSKU struct {
 	OpensAt       string `json:"opens_at,omitempty"`
 	ClosesAt      string `json:"closes_at,omitempty"`
 	PaymentWindow string `json:"payment_window,omitempty"`
+	PurchaseToken string `json:"purchase_token,omitempty"`
 }
 
 // createFlags are the flags of `sku create` as they are written.
 type createFlags struct {
 	total, limit, reservePct          int64
 	slots, opensAt, closesAt, payment string
+	token                             string
 	open, dryRun                      bool
 }
 
@@ -69,6 +71,7 @@ func (c *cli) skuCreateCommand() *cobra.Command {
 	flags.StringVar(&f.opensAt, "opens-at", "", "first moment of the sale, RFC 3339 (default now)")
 	flags.StringVar(&f.closesAt, "closes-at", "", "end of the sale, RFC 3339 (default: none)")
 	flags.StringVar(&f.payment, "payment-window", sale.DefaultWindow.String(), "time that a buyer has to pay")
+	flags.StringVar(&f.token, "purchase-token", "optional", "whether purchases need a token of POST /v1/skus/{sku}/token: optional, required")
 	flags.BoolVar(&f.open, "open", false, "load and open the SKU too")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be sent and change nothing")
 	return cmd
@@ -92,6 +95,9 @@ func (f createFlags) body(cmd *cobra.Command, id string) (newSKU, error) {
 	}
 	if given("payment-window") {
 		body.PaymentWindow = f.payment
+	}
+	if given("purchase-token") {
+		body.PurchaseToken = f.token
 	}
 	if given("slots") {
 		body.Slots = f.slots
