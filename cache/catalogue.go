@@ -143,6 +143,15 @@ func (c *Catalogue) raise(floor *atomic.Uint64) {
 	}
 }
 
+// Remembered is the listing that was read last, however long ago, also when it was forgotten since. It reads nothing.
+func (c *Catalogue) Remembered(sku string) (listing sale.Listing, known bool) {
+	e, known := c.known.Get(sku)
+	if !known {
+		return sale.Listing{}, false
+	}
+	return e.listing, true
+}
+
 // Close ends reads under way and waits for them. Listing must not be called at the same time: ristretto, which goes
 // last, does not bear it.
 func (c *Catalogue) Close() {

@@ -141,6 +141,16 @@ func (f *Flags) Left(sku string, epoch int64, slots int) (left int64, fresh bool
 	return s.left(epoch, slots, f.clock.elapsed())
 }
 
+// Remembered is the sum of what was left in all shares when they were last heard of, however long ago; known is false,
+// and left 0, when a share's figures are missing or of another epoch.
+func (f *Flags) Remembered(sku string, epoch int64, slots int) (left int64, known bool) {
+	s := f.find(sku)
+	if s == nil || !plausible(slots) {
+		return 0, false
+	}
+	return s.left(epoch, slots, always)
+}
+
 // Clear takes the flags of a SKU, or of all with an empty id, out of effect until there is news. What was noted last
 // still tells older news: an answer that was on its way while the stock came back cannot raise the flag again.
 func (f *Flags) Clear(sku string) {

@@ -47,6 +47,9 @@ func shareAt(i int) sale.Share {
 	return sale.Share(i)
 }
 
+// always is a time at which figures are good whatever their lifetime; those out of effect have until 0.
+const always = -1
+
 func plausible(slots int) bool { return slots >= 1 && slots <= sale.MaxSlots }
 
 // older tells whether news at an epoch and change number is older than what is held.

@@ -21,9 +21,10 @@ type StockJSON struct {
 	SKU        string     `json:"sku"`
 	State      string     `json:"state"`
 	OpensAt    time.Time  `json:"opens_at"`
-	ClosesAt   *time.Time `json:"closes_at"` // null: open end
-	Limit      int64      `json:"limit"`     // live units per buyer
-	Left       *int64     `json:"left"`      // about how many units are left; null: this node does not know
+	ClosesAt   *time.Time `json:"closes_at"`        // null: open end
+	Limit      int64      `json:"limit"`            // live units per buyer
+	Left       *int64     `json:"left"`             // about how many units are left; null: this node does not know
+	Frozen     bool       `json:"frozen,omitempty"` // an operator has this answer given as last known, of whatever age
 	ServerTime time.Time  `json:"server_time"`
 }
 
@@ -46,6 +47,7 @@ func (a *API) GetSKU(ctx context.Context, c *app.RequestContext) {
 	answer := StockJSON{
 		SKU: view.Listing.ID, State: string(view.Listing.State), OpensAt: view.Listing.OpensAt.UTC(),
 		ClosesAt: unlessZero(view.Listing.ClosesAt), Limit: view.Listing.Limit,
+		Frozen:     view.Frozen,
 		ServerTime: a.Now().UTC().Truncate(time.Millisecond),
 	}
 	if view.Fresh {

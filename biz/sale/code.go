@@ -65,8 +65,8 @@ const (
 type Result struct {
 	Code     Code
 	Reason   Reason
-	Order    Order // set for Accepted; its ID also for Busy with Unknown
-	Unknown  bool  // Busy: an order with Order.ID may turn out to exist
+	Order    Order // set for Accepted; its ID also with Unknown
+	Unknown  bool  // Busy, or NotOnSale while nobody can be asked: an order with Order.ID may turn out to exist
 	Replayed bool  // Accepted: the order existed before this request
 	SKU      SKU   // for NotOnSale (times) and LimitReached (limit)
 }

@@ -61,6 +61,14 @@ func (f *inflight) do(
 	}
 }
 
+// has tells whether a request with this id is running.
+func (f *inflight) has(id sale.OrderID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, running := f.running[id]
+	return running
+}
+
 // enter returns the flight of this id, a new one when none is running. abandoned tells that everybody who wanted its
 // answer has left: it must be awaited, and its answer is worth nothing.
 func (f *inflight) enter(id sale.OrderID, quantity int64, cancel context.CancelFunc) (fl *flight, first, abandoned bool) {

@@ -69,6 +69,8 @@ type Catalogue interface {
 	Listing(ctx context.Context, sku string) (sale.Listing, error)
 	// Refresh reads the listing anew, sharing the read with other callers.
 	Refresh(ctx context.Context, sku string) (sale.Listing, error)
+	// Remembered is the listing that was read last, however long ago; it reads nothing.
+	Remembered(sku string) (l sale.Listing, known bool)
 	// Forget drops one listing, or all with an empty id.
 	Forget(sku string)
 }
@@ -87,6 +89,8 @@ type Flags interface {
 	// Left is the sum of what is left in all shares; fresh is false when a share's figures are missing or older than
 	// a flag's lifetime.
 	Left(sku string, epoch int64, slots int) (left int64, fresh bool)
+	// Remembered is Left from figures of this epoch, however old they are.
+	Remembered(sku string, epoch int64, slots int) (left int64, known bool)
 	// Clear forgets a SKU, or all of them with an empty id.
 	Clear(sku string)
 }

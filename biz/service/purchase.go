@@ -65,12 +65,16 @@ func (s *Sales) round(ctx context.Context, p *purchase) (r sale.Result, again bo
 	}
 }
 
-// admit asks the buyer's home, and the reserve once if the home has too little.
+// admit asks the buyer's home, and the reserve once if the home has too little and no operator minds.
 func (s *Sales) admit(ctx context.Context, p *purchase) (sale.Admission, sale.Share, error) {
 	home := sale.Home(p.hash, p.listing.Slots)
 	first, err := s.ask(ctx, p, home)
 	if err != nil || first.Verdict != sale.Empty {
 		return first, home, err
+	}
+	if !s.toggles.Fallback(p.SKU) {
+		s.watcher.Kick(p.SKU)
+		return first, home, nil
 	}
 	second, err := s.ask(ctx, p, sale.Reserve)
 	second.Doubtful = second.Doubtful || first.Doubtful

@@ -35,6 +35,8 @@ func (s silent) Refresh(ctx context.Context, sku string) (sale.Listing, error) {
 	return s.Listing(ctx, sku)
 }
 
+func (silent) Remembered(string) (sale.Listing, bool) { return sale.Listing{}, false }
+
 func (silent) Forget(string) {}
 
 // A caller who waits for a database that hangs would hold a connection for each look, and a stop of the node as well.

@@ -87,10 +87,3 @@ func ValidKey(key string) bool {
 	}
 	return true
 }
-
-// StockView is what the public may know of a SKU.
-type StockView struct {
-	Listing sale.Listing
-	Left    int64 // units left in the gate, as this node last saw them
-	Fresh   bool  // false: Left is not known
-}

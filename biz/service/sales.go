@@ -23,6 +23,7 @@ type Sales struct {
 	watcher   *Watcher
 	toggles   *Toggles
 	healer    *Healer
+	results   *Results
 	faults    sale.Faults
 	now       func() time.Time
 	log       *slog.Logger
@@ -44,6 +45,7 @@ type SalesParts struct {
 	Watcher   *Watcher
 	Toggles   *Toggles    // nil: every toggle has its default
 	Healer    *Healer     // nil: nobody is told what a purchase finds amiss
+	Results   *Results    // nil: nobody counts
 	Faults    sale.Faults // nil: none
 	Now       func() time.Time
 	Log       *slog.Logger
@@ -53,7 +55,8 @@ type SalesParts struct {
 func NewSales(cfg Config, p SalesParts) *Sales {
 	return &Sales{
 		cfg: cfg, catalogue: p.Catalogue, flags: p.Flags, gate: p.Gate, writer: p.Writer, orders: p.Orders,
-		recent: p.Recent, watcher: p.Watcher, toggles: p.Toggles, healer: p.Healer, faults: faultsOr(p.Faults), now: p.Now, log: p.Log,
+		recent: p.Recent, watcher: p.Watcher, toggles: p.Toggles, healer: p.Healer,
+		results: p.Results, faults: faultsOr(p.Faults), now: p.Now, log: p.Log,
 		trouble: newTrouble(p.Log, p.Now), running: newInflight(ms(cfg.PurchaseTimeoutMs)),
 		bypass: newPathRate(cfg.MysqlPathRate, p.Now), lookups: make(chan struct{}, cfg.LookupSlots),
 	}
@@ -79,18 +82,40 @@ func (s *Sales) Purchase(ctx context.Context, req PurchaseRequest) (sale.Result,
 	if err := req.Validate(); err != nil {
 		return sale.Result{}, err
 	}
+	var r sale.Result
+	var err error
+	if s.toggles.EntranceClosed(req.SKU) {
+		r, err = s.shut(ctx, req)
+	} else {
+		r, err = s.answer(ctx, req)
+	}
+	if err == nil {
+		s.results.Count(r.Code)
+	}
+	return r, err
+}
+
+// answer refuses at the door what is hopeless, and sells to the others.
+func (s *Sales) answer(ctx context.Context, req PurchaseRequest) (sale.Result, error) {
 	listing, err := s.catalogue.Listing(ctx, req.SKU)
 	if errors.Is(err, sale.ErrNotFound) {
 		return sale.Result{}, err
 	}
-	p := &purchase{PurchaseRequest: req, hash: buyerHash(req.Buyer), listing: listing}
 	if err != nil {
 		s.trouble.warn(ctx, "listing not readable", req.SKU, err)
-		return busy(sale.ReasonDependency, p.id, false), nil
+		return busy(sale.ReasonDependency, sale.OrderID{}, false), nil
 	}
-	if p.id, err = req.orderID(); err != nil {
+	caller := purchase{PurchaseRequest: req, hash: buyerHash(req.Buyer), listing: listing}
+	if caller.id, err = req.orderID(); err != nil {
 		return sale.Result{}, err
 	}
+	if !caller.keyed() || !s.running.has(caller.id) {
+		if r, decided, err := s.door(&caller); decided || err != nil {
+			return r, err
+		}
+	}
+	p := new(purchase) // on the heap from here on; most never come this far
+	*p = caller
 	if !p.keyed() {
 		ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.PurchaseTimeoutMs))
 		defer cancel()
@@ -99,7 +124,37 @@ func (s *Sales) Purchase(ctx context.Context, req PurchaseRequest) (sale.Result,
 	return s.running.do(ctx, p.id, req.Quantity, func(ctx context.Context) (sale.Result, error) { return s.sell(ctx, p) })
 }
 
-// sell refuses from memory what is hopeless and tries the rest.
+// door decides what this node's memory can decide. It asks nobody, takes no lock and hardly allocates: in a sale nearly
+// every request ends here.
+func (s *Sales) door(p *purchase) (r sale.Result, decided bool, err error) {
+	if p.Expired {
+		return r, false, nil // an order may have come of it
+	}
+	if reason, on := p.listing.Window(s.now()); !on {
+		return p.offSale(reason), !p.keyed() || p.neverSold(reason), nil
+	}
+	if p.listing.TokenRequired && !p.tokened() {
+		return r, false, sale.ErrPurchaseTokenRequired
+	}
+	if p.Quantity > p.listing.Limit {
+		return s.limitReached(p), true, nil
+	}
+	s.watcher.Touch(p.SKU)
+	if !s.toggles.SoldoutFlag(p.SKU) {
+		return r, false, nil
+	}
+	l := &p.listing
+	switch s.flags.Standing(p.SKU, l.Ledger.LiveEpoch, l.Slots, p.hash, p.Quantity, p.keyed()) {
+	case sale.FlaggedOut:
+		return s.soldOut(p), true, nil
+	case sale.FlaggedEmpty:
+		s.healer.Ask(p.SKU, WhyTail, l.Ledger.LiveEpoch)
+		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, true, nil
+	}
+	return r, false, nil
+}
+
+// sell tries a purchase that the door let through.
 func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
 	if p.Expired {
 		return s.tooLate(ctx, p)
@@ -107,37 +162,29 @@ func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
 	if reason, on := p.listing.Window(s.now()); !on {
 		return s.offSale(ctx, p, reason)
 	}
-	if p.listing.TokenRequired && !p.tokened() {
-		return sale.Result{}, sale.ErrPurchaseTokenRequired
-	}
-	if p.Quantity > p.listing.Limit {
-		return s.limitReached(p), nil
-	}
-	s.watcher.Touch(p.SKU)
-	l := p.listing
-	switch s.flags.Standing(p.SKU, l.Ledger.LiveEpoch, l.Slots, p.hash, p.Quantity, p.keyed()) {
-	case sale.FlaggedOut:
-		return s.soldOut(p), nil
-	case sale.FlaggedEmpty:
-		s.healer.Ask(p.SKU, WhyTail, l.Ledger.LiveEpoch)
-		return sale.Result{Code: sale.Retry, Reason: sale.ReasonElsewhere}, nil
-	case sale.AskGate:
-	}
 	p.acknowledge = s.toggles.Durability(p.SKU) == sale.DurabilityJournal
 	return s.try(ctx, p)
 }
 
+// offSale is the refusal outside the window.
+func (p *purchase) offSale(reason sale.Reason) sale.Result {
+	return sale.Result{Code: sale.NotOnSale, Reason: reason, SKU: p.listing.SKU}
+}
+
+// neverSold tells whether no order of the SKU can exist.
+func (p *purchase) neverSold(reason sale.Reason) bool {
+	return reason == sale.ReasonNotStarted && p.listing.Ledger.Promised == 0
+}
+
 // offSale refuses outside the window, but a winner who asks again gets the order.
 func (s *Sales) offSale(ctx context.Context, p *purchase, reason sale.Reason) (sale.Result, error) {
-	refused := sale.Result{Code: sale.NotOnSale, Reason: reason, SKU: p.listing.SKU}
-	neverSold := reason == sale.ReasonNotStarted && p.listing.Ledger.Promised == 0
-	if !p.keyed() || neverSold {
-		return refused, nil
+	if !p.keyed() || p.neverSold(reason) {
+		return p.offSale(reason), nil
 	}
 	if r, answered, err := s.lookUp(ctx, p); answered || err != nil {
 		return r, err
 	}
-	return refused, nil
+	return p.offSale(reason), nil
 }
 
 // lookUp asks MySQL for the order of a keyed request, within a small budget. answered tells that the result is the
@@ -204,21 +251,4 @@ func (s *Sales) OrdersOf(ctx context.Context, buyer string, after sale.OrderID, 
 	defer cancel()
 	orders, err := s.orders.OrdersOf(ctx, buyer, after, limit)
 	return orders, unavailable(err)
-}
-
-// Stock is what the public may know of a SKU; sale.ErrNotFound, sale.ErrUnavailable.
-func (s *Sales) Stock(ctx context.Context, sku string) (StockView, error) {
-	ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.ReadTimeoutMs))
-	defer cancel()
-	listing, err := s.catalogue.Listing(ctx, sku)
-	if err != nil {
-		return StockView{}, unavailable(err)
-	}
-	view := StockView{Listing: listing}
-	if !listing.Ledger.Live() || !listing.State.HasStock() {
-		return view, nil
-	}
-	s.watcher.Touch(sku)
-	view.Left, view.Fresh = s.watcher.Left(ctx, listing)
-	return view, nil
 }
