@@ -108,3 +108,41 @@ func TestAnAdjustmentThatFailsHalfWaySaysSo(t *testing.T) {
 	}
 	wantTotal(t, l, sku, 103)
 }
+
+// lostBegin makes the first change of the ledger and does not say so; meanwhile comes before the second.
+type lostBegin struct {
+	realStore
+	tries     int
+	meanwhile func() error
+}
+
+func (s *lostBegin) BeginReshare(ctx context.Context, sku string, seen int64, change sale.LedgerChange) (sale.Snapshot, error) {
+	s.tries++
+	if s.tries == 2 {
+		if err := s.meanwhile(); err != nil {
+			return nil, err
+		}
+	}
+	snap, err := s.realStore.BeginReshare(ctx, sku, seen, change)
+	if err == nil && s.tries == 1 {
+		return nil, errors.Join(errInjected, snap.Close())
+	}
+	return snap, err
+}
+
+// A conflict invites to ask again. An adjustment that may count must not end with one, whatever overtakes its next try.
+func TestAnAdjustmentThatMayCountIsNoConflict(t *testing.T) {
+	l, n, gate, sku, _ := adjustment(t)
+	db := &lostBegin{realStore: l.db, meanwhile: func() error {
+		_, err := n.skus.Adjust(t.Context(), sku, 5)
+		return err
+	}}
+	r := service.NewResharer(l.config, service.ResharerParts{
+		Ledgers: db, Gate: gate, Layer: gate, Hints: noHints{}, Log: slog.New(slog.DiscardHandler),
+	})
+	err := r.Run(t.Context(), sku, service.ReshareOrder{Reason: "adjust", AddTotal: 3})
+	if !errors.Is(err, service.ErrTotalUnknown) || errors.Is(err, sale.ErrConflict) {
+		t.Errorf("error %v, want ErrTotalUnknown alone", err)
+	}
+	wantTotal(t, l, sku, 108)
+}

@@ -71,16 +71,7 @@ func (c *Creditor) gather(first sale.Restock) []sale.Restock {
 
 // Sweep runs a round over all restocks that the gate has not got, time and again until ctx ends.
 func (c *Creditor) Sweep(ctx context.Context) {
-	tick := time.NewTicker(ms(c.cfg.CreditEveryMs))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			c.report(ctx, c.Round(ctx, ms(c.cfg.RestockAgeMs)))
-		}
-	}
+	every(ctx, ms(c.cfg.CreditEveryMs), func() { c.report(ctx, c.Round(ctx, ms(c.cfg.RestockAgeMs))) })
 }
 
 // Round tries every uncredited restock of at least this age once. What stands in the way of one SKU or share is no

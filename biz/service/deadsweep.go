@@ -19,18 +19,11 @@ func (b *Burier) Sweep(ctx context.Context) {
 	if b.cfg.DeadLetters != DeadLettersAuto {
 		return
 	}
-	tick := time.NewTicker(deadSweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := b.Round(ctx); err != nil && ctx.Err() == nil {
-				b.log.WarnContext(ctx, "dead letters not swept, trying again", "error", err)
-			}
+	every(ctx, deadSweepEvery, func() {
+		if err := b.Round(ctx); err != nil && ctx.Err() == nil {
+			b.log.WarnContext(ctx, "dead letters not swept, trying again", "error", err)
 		}
-	}
+	})
 }
 
 // Round tries once to compensate the order of every OPEN letter that names one. An order that cannot be closed does not

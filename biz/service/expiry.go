@@ -35,18 +35,11 @@ func NewExpirer(cfg Config, store Settlements, settler *Settler, paused func() b
 
 // Run sweeps until ctx ends.
 func (e *Expirer) Run(ctx context.Context) {
-	tick := time.NewTicker(ms(e.cfg.ExpiryEveryMs))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := e.Round(ctx); err != nil && ctx.Err() == nil {
-				e.log.WarnContext(ctx, "due orders not closed, trying again", "error", err)
-			}
+	every(ctx, ms(e.cfg.ExpiryEveryMs), func() {
+		if err := e.Round(ctx); err != nil && ctx.Err() == nil {
+			e.log.WarnContext(ctx, "due orders not closed, trying again", "error", err)
 		}
-	}
+	})
 }
 
 // Expire closes the orders that a timeout message names, at the bounded rate. What it cannot close, or may not while

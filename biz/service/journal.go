@@ -39,6 +39,7 @@ type JournalParts struct {
 	Promiser Promiser
 	Gate     Gate
 	Watcher  *Watcher
+	Relay    Relay       // nil: carried orders are left to the relay's sweeper
 	Faults   sale.Faults // nil: none
 	// Short hears of a SKU whose ledger has too few units for what its shares admitted. nil: nobody does.
 	Short func(sku string)
@@ -47,7 +48,7 @@ type JournalParts struct {
 
 // NewJournalSweeper returns a sweeper; Run does its work.
 func NewJournalSweeper(cfg Config, parts JournalParts) *JournalSweeper {
-	parts.Faults = faultsOr(parts.Faults)
+	parts.Faults, parts.Relay = faultsOr(parts.Faults), relayOr(parts.Relay)
 	if parts.Short == nil {
 		parts.Short = func(string) {}
 	}
@@ -59,16 +60,7 @@ func (j *JournalSweeper) Compensated() uint64 { return j.compensated.Load() }
 
 // Run sweeps until ctx ends.
 func (j *JournalSweeper) Run(ctx context.Context) {
-	tick := time.NewTicker(ms(j.cfg.JournalEveryMs))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			j.round(ctx)
-		}
-	}
+	every(ctx, ms(j.cfg.JournalEveryMs), func() { j.round(ctx) })
 }
 
 // round sweeps the SKUs with traffic on this node, and a few of the others: a dead node's takes are found also when
@@ -214,7 +206,9 @@ func (j *JournalSweeper) carry(ctx context.Context, sku string, takes []sale.Tak
 	defer cancel()
 	var refused []sale.Take
 	short := false
-	for i, d := range j.parts.Promiser.Promise(promising, takes) {
+	decisions := j.parts.Promiser.Promise(promising, takes)
+	offer(j.parts.Relay, decisions)
+	for i, d := range decisions {
 		switch d.Outcome {
 		case sale.Promised, sale.Found, sale.FoundElse:
 			settled = append(settled, settlement(takes[i], orderKeeps(d)))

@@ -27,6 +27,7 @@ type Resharer struct {
 	gate    Gate
 	layer   Layer
 	hints   Hints
+	relay   Relay
 	faults  sale.Faults
 	log     *slog.Logger
 	records *reshareLog
@@ -38,6 +39,7 @@ type ResharerParts struct {
 	Gate    Gate
 	Layer   Layer
 	Hints   Hints
+	Relay   Relay       // nil: carried orders are left to the relay's sweeper
 	Faults  sale.Faults // nil: sale.NoFaults
 	Log     *slog.Logger
 }
@@ -45,8 +47,8 @@ type ResharerParts struct {
 // NewResharer returns the use case.
 func NewResharer(cfg Config, p ResharerParts) *Resharer {
 	return &Resharer{
-		cfg: cfg, ledgers: p.Ledgers, gate: p.Gate, layer: p.Layer, hints: p.Hints, faults: faultsOr(p.Faults), log: p.Log,
-		records: &reshareLog{},
+		cfg: cfg, ledgers: p.Ledgers, gate: p.Gate, layer: p.Layer, hints: p.Hints, relay: relayOr(p.Relay), faults: faultsOr(p.Faults),
+		log: p.Log, records: &reshareLog{},
 	}
 }
 
@@ -95,7 +97,10 @@ func (r *Resharer) Reshare(ctx context.Context, sku string, order ReshareOrder) 
 		case kept && errors.Is(err, sale.ErrConflict):
 			return record, nil
 		case errors.Is(err, sale.ErrConflict), errors.Is(err, sale.ErrNotFound), errors.As(err, &bad):
-			return record, errors.Join(err, unknown)
+			if unknown != nil {
+				err = fmt.Errorf("%w (%v)", unknown, err) // who is told of a conflict asks again
+			}
+			return record, err
 		}
 		r.log.WarnContext(ctx, "reshare failed", "sku", sku, "reason", order.Reason, "error", err)
 		if order.AddTotal != 0 && reached == maybeBegun {

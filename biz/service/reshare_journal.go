@@ -91,6 +91,7 @@ func (j *reshare) carry(ctx context.Context, share sale.Share, takes []sale.Pend
 		if err != nil {
 			return nil, nil, err
 		}
+		offer(j.relay, decisions)
 		for i, d := range decisions {
 			switch d.Outcome {
 			case sale.Promised, sale.Found, sale.FoundElse:

@@ -109,20 +109,14 @@ func (w *Writer) tell(ctx context.Context, takes []sale.Take, decisions []sale.D
 	if anyPromised(decisions) && w.parts.Faults.At(ctx, sale.PromiseAnswered) != nil {
 		return
 	}
-	committed := make([]sale.Order, 0, len(takes))
 	kept := make([]sale.Settlement, 0, len(takes))
 	for i, d := range decisions {
-		if d.Outcome == sale.Promised {
-			committed = append(committed, d.Order)
-		}
 		// On path mysql there is no take in the gate to settle.
 		if (d.Outcome == sale.Promised || d.Outcome == sale.Found) && takes[i].Mode != sale.ModeMySQL {
 			kept = append(kept, settlement(takes[i], true))
 		}
 	}
-	if len(committed) > 0 {
-		w.parts.Relay.Offer(committed)
-	}
+	offer(w.parts.Relay, decisions)
 	if len(kept) > 0 {
 		w.parts.Gate.SettleLater(kept...)
 	}
