@@ -129,11 +129,12 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 		Gate: n.gate, Ledgers: n.db, Flags: n.flags, Catalogue: n.catalogue, Log: n.log,
 	})
 	n.journal = service.NewJournalSweeper(cfg.Service, service.JournalParts{
-		Ledgers: n.db, Promiser: n.db, Gate: n.gate, Watcher: n.watcher, Faults: n.faults, Log: n.log,
+		Ledgers: n.db, Promiser: n.db, Gate: n.gate, Watcher: n.watcher, Relay: n.relay,
+		Faults: n.faults, Log: n.log,
 		Short: func(sku string) { n.healer.Ask(sku, service.WhyShort, service.AnyEpoch) },
 	})
 	resharer := service.NewResharer(cfg.Service, service.ResharerParts{
-		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Hints: n.gate, Faults: n.faults, Log: n.log,
+		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Hints: n.gate, Relay: n.relay, Faults: n.faults, Log: n.log,
 	})
 	n.restorer = service.NewRestorer(n.db, n.gate, n.gate, resharer, n.log)
 	conservation := service.NewConservation(service.ConservationParts{
