@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"stockade/biz/sale"
 )
 
 // ErrLost says that a subscription is over: what was not acked will be delivered again, to somebody.
@@ -30,6 +32,8 @@ type Broker interface {
 	Ready() bool
 	// Subscribe starts deliveries from a queue, at most prefetch of them unacked. It is one try, bounded in time.
 	Subscribe(ctx context.Context, queue string, prefetch int) (Subscription, error)
+	// Diagnose checks the broker and the queues, within a few seconds.
+	Diagnose(ctx context.Context) []sale.Finding
 	// Close ends all subscriptions and gives every pending publish its outcome. Later calls get NotSent and ErrLost.
 	Close() error
 }

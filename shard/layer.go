@@ -40,20 +40,12 @@ func (g *Gate) Identity(ctx context.Context) (string, error) {
 
 // identityOf picks a server's identity out of INFO; "" without run_id.
 func identityOf(info string) string {
-	var run, replication string
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch name {
-		case "run_id":
-			run = value
-		case "master_replid":
-			replication = value
-		}
-	}
+	fields := infoFields(info)
+	run := fields["run_id"]
 	if run == "" {
 		return ""
 	}
-	return run + " " + replication
+	return run + " " + fields["master_replid"]
 }
 
 // Seal gives the share the epoch, stops admissions there, and returns its oldest undecided takes, at most limit and at

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"time"
+
+	"stockade/biz/sale"
 )
 
 // errKind sorts database errors by what the caller can do about them.
@@ -35,6 +37,8 @@ type dialect struct {
 	// maxBytes asks how large one statement may be.
 	maxBytes func(ctx context.Context, db *sql.DB) (int, error)
 	migrate  func(ctx context.Context, db *sql.DB, folder fs.FS) error
+	// judge makes findings of what this kind of database has alone.
+	judge func(v vitals) []sale.Finding
 }
 
 // pools are the connections of one database. settling serves what happens to orders after they were accepted, so that

@@ -46,6 +46,7 @@ func mysqlDialect() *dialect {
 		newClock:   func(func() time.Time) clock { return new(serverClock) },
 		maxBytes:   mysqlMaxBytes,
 		migrate:    migrateWith(goose.DialectMySQL),
+		judge:      judgeMySQL,
 	}
 }
 

@@ -30,6 +30,7 @@ func sqliteDialect() *dialect {
 		newClock:      func(now func() time.Time) clock { return hostClock{read: now} },
 		maxBytes:      func(context.Context, *sql.DB) (int, error) { return sqliteMaxBytes, nil },
 		migrate:       migrateWith(goose.DialectSQLite3),
+		judge:         judgeSQLite,
 	}
 }
 

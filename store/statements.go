@@ -37,6 +37,7 @@ type statements struct {
 	closeoutInsert, closeoutReport                                       string
 	archivePage, archiveCopy, archiveDelete                              string
 	toggleList, toggleSet, auditInsert                                   string
+	serverSettings, serverConnected, outboxWaiting, deadWaiting          string
 }
 
 func (s *statements) files() map[string]*string {
@@ -77,6 +78,8 @@ func (s *statements) files() map[string]*string {
 		"closeout_insert": &s.closeoutInsert, "closeout_report": &s.closeoutReport,
 		"archive_page": &s.archivePage, "archive_copy": &s.archiveCopy, "archive_delete": &s.archiveDelete,
 		"toggle_list": &s.toggleList, "toggle_set": &s.toggleSet, "audit_insert": &s.auditInsert,
+		"server_settings": &s.serverSettings, "server_connected": &s.serverConnected,
+		"outbox_waiting": &s.outboxWaiting, "dead_waiting": &s.deadWaiting,
 	}
 }
 

@@ -23,6 +23,7 @@ type Parts struct {
 	SKUs   SKUs
 	Upkeep Upkeep
 	Health Health
+	Doctor Doctor
 
 	Settlements Settlements
 	DeadLetters DeadLetters

@@ -1,0 +1,1 @@
+SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_connected'

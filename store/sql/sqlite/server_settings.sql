@@ -1,0 +1,1 @@
+SELECT 'synchronous', synchronous FROM pragma_synchronous
