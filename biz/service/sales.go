@@ -162,6 +162,9 @@ func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
 	if reason, on := p.listing.Window(s.now()); !on {
 		return s.offSale(ctx, p, reason)
 	}
+	if p.listing.TokenRequired && !p.tokened() { // the sale opened behind the door
+		return sale.Result{}, sale.ErrPurchaseTokenRequired
+	}
 	p.acknowledge = s.toggles.Durability(p.SKU) == sale.DurabilityJournal
 	return s.try(ctx, p)
 }

@@ -10,6 +10,10 @@ import (
 // MayIssueToken tells whether buyers may have purchase tokens of a SKU now. When they may not, the result says why:
 // NOT_ON_SALE with the times, or BUSY. sale.ErrNotFound for an unknown SKU.
 func (s *Sales) MayIssueToken(ctx context.Context, sku string) (refused sale.Result, may bool, err error) {
+	if s.toggles.EntranceClosed(sku) {
+		listing, _ := s.catalogue.Remembered(sku)
+		return sale.Result{Code: sale.NotOnSale, Reason: sale.ReasonPaused, SKU: listing.SKU}, false, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.ReadTimeoutMs))
 	defer cancel()
 	listing, err := s.catalogue.Listing(ctx, sku)
