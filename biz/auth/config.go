@@ -45,7 +45,8 @@ type Config struct {
 	// LeewayMs is how far the clocks of issuers may be off.
 	LeewayMs int `yaml:"leewayMs"`
 
-	// Signers are the servers that may sign requests, as id:secret with a secret of at least 32 bytes.
+	// Signers are the servers that may sign requests, as id:secret with a secret of at least 32 bytes. A secret is rotated
+	// by adding a signer with another id.
 	Signers []string `yaml:"signers" secret:"true"`
 	// SignatureWindowMs is how old a signature may be.
 	SignatureWindowMs int `yaml:"signatureWindowMs"`
@@ -86,7 +87,7 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, s := range c.Gateways {
-		if _, err := netip.ParsePrefix(s); err != nil {
+		if p, err := netip.ParsePrefix(s); err != nil || p.Addr().Is4In6() {
 			return sale.BadInput("gateways", fmt.Sprintf("%q must be a CIDR such as 10.0.0.0/8 or fd00::/8", s))
 		}
 	}
@@ -125,16 +126,13 @@ func (c Config) validateSecrets() error {
 			}
 		}
 	}
-	for i, signer := range c.Signers {
-		id, secret, ok := strings.Cut(signer, ":")
-		if !ok || id == "" || len(secret) < MinSecret {
-			return sale.BadInput("signers", fmt.Sprintf("number %d must be id:secret with a secret of at least %d bytes", i+1, MinSecret))
-		}
-	}
-	return nil
+	return validSigners(c.Signers)
 }
 
 // PurchaseTokenLife is PurchaseTokenMs.
 func (c Config) PurchaseTokenLife() time.Duration {
 	return time.Duration(c.PurchaseTokenMs) * time.Millisecond
 }
+
+// Takes tells whether buyers may be known in this way.
+func (c Config) Takes(way string) bool { return slices.Contains(c.Buyers, way) }

@@ -48,30 +48,46 @@ func (d *decoder) read(c *app.RequestContext) *Problem {
 	if problem := jsonOnly(c); problem != nil {
 		return problem
 	}
-	d.raw = d.raw[:0]
+	var problem *Problem
+	d.raw, problem = appendBody(d.raw[:0], c)
+	return problem
+}
+
+// Body reads the whole body of the request, of at most MaxBody bytes, and leaves it for the handler to read again.
+func Body(c *app.RequestContext) ([]byte, *Problem) {
 	if !c.Request.IsBodyStream() {
-		d.raw = append(d.raw, c.Request.BodyBytes()...)
-		return nil
+		return c.Request.BodyBytes(), nil
+	}
+	raw, problem := appendBody(make([]byte, 0, firstRead), c)
+	if problem == nil {
+		c.Request.SetBodyRaw(raw)
+	}
+	return raw, problem
+}
+
+func appendBody(raw []byte, c *app.RequestContext) ([]byte, *Problem) {
+	if !c.Request.IsBodyStream() {
+		return append(raw, c.Request.BodyBytes()...), nil
 	}
 	stream := c.Request.BodyStream()
 	for {
-		if len(d.raw) == cap(d.raw) {
-			d.raw = append(d.raw, 0)[:len(d.raw)]
+		if len(raw) == cap(raw) {
+			raw = append(raw, 0)[:len(raw)]
 		}
-		n, err := stream.Read(d.raw[len(d.raw):cap(d.raw)])
-		d.raw = d.raw[:len(d.raw)+n]
+		n, err := stream.Read(raw[len(raw):cap(raw)])
+		raw = raw[:len(raw)+n]
 		switch {
-		case len(d.raw) > MaxBody:
-			return TooLarge(c)
+		case len(raw) > MaxBody:
+			return raw, TooLarge(c)
 		case err == io.EOF:
 			if c.Request.Header.ContentLength() < 0 {
 				_ = c.Request.CloseBodyStream() // tells the router that a chunked body has been read
 			}
-			return nil
+			return raw, nil
 		case err != nil:
 			c.SetConnectionClose() // where the next request would begin is unknown
 			_ = c.Request.CloseBodyStream()
-			return badInput(MalformedBody, bodyField, "could not be read to its end")
+			return raw, badInput(MalformedBody, bodyField, "could not be read to its end")
 		}
 	}
 }

@@ -2,8 +2,6 @@ package service
 
 import (
 	"fmt"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -63,17 +61,7 @@ func (r PurchaseRequest) Validate() error {
 }
 
 // ValidBuyer reports whether id can be a buyer's id.
-func ValidBuyer(id string) bool {
-	if id == "" || len(id) > sale.MaxBuyerID || !utf8.ValidString(id) {
-		return false
-	}
-	for _, r := range id {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
-}
+func ValidBuyer(id string) bool { return sale.ValidBuyerID(id) }
 
 // ValidKey reports whether key can be an Idempotency-Key.
 func ValidKey(key string) bool {
