@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,12 +45,6 @@ type AlertRules interface {
 	Groups(ctx context.Context) (map[string]int, error)
 }
 
-// TokenEnd is when an admin token ends.
-type TokenEnd struct {
-	Name string
-	At   time.Time // zero: never
-}
-
 // Doctor checks an installation before a sale.
 type Doctor struct {
 	DoctorParts
@@ -62,8 +57,8 @@ type DoctorParts struct {
 	Placer       Placer
 	Conservation *Conservation
 	Toggles      *Toggles
-	Rules        AlertRules                // nil: none configured
-	Tokens       func() ([]TokenEnd, bool) // admin tokens; false: none are asked for
+	Rules        AlertRules                  // nil: none configured
+	Tokens       func() map[string]time.Time // when admin tokens end, by name; zero: never
 	Now          func() time.Time
 }
 
@@ -138,24 +133,20 @@ func (d *Doctor) toggles() (found []sale.Finding) {
 
 // tokens makes a finding of every admin token that ends soon.
 func (d *Doctor) tokens() (found []sale.Finding) {
-	tokens, wanted := d.Tokens()
-	if !wanted {
-		return []sale.Finding{sale.CheckAdminTokens.OK("", "admin tokens are made by this process")}
-	}
-	usable := 0
-	for _, t := range tokens {
-		left := t.At.Sub(d.Now())
+	ends, usable := d.Tokens(), 0
+	for _, name := range slices.Sorted(maps.Keys(ends)) {
+		at := ends[name]
+		left := at.Sub(d.Now())
 		const do = "stockade token create, hand it over, then stockade token revoke"
+		if at.IsZero() || left > 0 {
+			usable++
+		}
 		switch {
-		case t.At.IsZero():
-			usable++
-		case left <= 0:
-			found = append(found, sale.CheckAdminTokens.Warn(t.Name, "expired", do))
-		case left < tokensEndSoon:
-			usable++
-			found = append(found, sale.CheckAdminTokens.Warn(t.Name, "ends in "+left.Round(time.Minute).String(), do))
+		case at.IsZero() || left >= tokensEndSoon:
+		case left > 0:
+			found = append(found, sale.CheckAdminTokens.Warn(name, "ends in "+left.Round(time.Minute).String(), do))
 		default:
-			usable++
+			found = append(found, sale.CheckAdminTokens.Warn(name, "expired", do))
 		}
 	}
 	if usable == 0 {
