@@ -86,12 +86,14 @@ func TestEveryNumberHasBounds(t *testing.T) {
 		}
 		const impossible = "-4611686018427387904"
 		file := filepath.Join(t.TempDir(), "c.yaml")
-		head := section(e.Key) + ":"
+		first, head := "# a comment", section(e.Key)+":"
 		if head == ":" {
 			head = "# a key of no section"
+		} else if outer, inner, nested := strings.Cut(head, "."); nested {
+			first, head = outer+":", "  "+inner
 		}
 		indent := strings.Repeat(" ", 2*strings.Count(e.Key, "."))
-		if err := os.WriteFile(file, []byte("# a comment\n"+head+"\n"+indent+last(e.Key)+": "+impossible+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(first+"\n"+head+"\n"+indent+last(e.Key)+": "+impossible+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for where, src := range map[string]conf.Sources{
@@ -182,3 +184,15 @@ func section(key string) string {
 }
 
 func last(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
+
+// Whoever reaches the admin API from elsewhere has to show a token.
+func TestTheAdminListenerStaysOnThisMachineWithoutTokens(t *testing.T) {
+	elsewhere := "router.admin=0.0.0.0:8081"
+	if _, err := conf.Load(conf.Sources{Set: []string{elsewhere}}); err == nil || !strings.Contains(err.Error(), "router.admin: ") ||
+		!strings.Contains(err.Error(), "auth.adminTokensFile") {
+		t.Errorf("without tokens: %v", err)
+	}
+	if _, err := conf.Load(conf.Sources{Set: []string{elsewhere, "auth.adminTokensFile=tokens.yaml"}}); err != nil {
+		t.Errorf("with tokens: %v", err)
+	}
+}

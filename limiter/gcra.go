@@ -19,7 +19,11 @@ type quota struct {
 	interval int64 // one token; rounded up, so the rate is never exceeded
 	depth    int64 // a full bucket: burst × interval
 	burst    int
+	shut     bool // nothing is let through
 }
+
+// shutWait is when a bucket that lets nothing through is worth another try.
+const shutWait = 5 * time.Second
 
 func newQuota(perSecond, burst int) quota {
 	if perSecond == 0 {
@@ -29,11 +33,28 @@ func newQuota(perSecond, burst int) quota {
 	return quota{interval: interval, depth: interval * int64(burst), burst: burst}
 }
 
-func (q quota) off() bool { return q.burst == 0 }
+func (q quota) off() bool { return q.burst == 0 && !q.shut }
+
+// scaled lets only so many percent through. A full bucket is as much time as before, and so fewer tokens, but one at
+// least: arrival times keep their meaning.
+func (q quota) scaled(percent int) quota {
+	switch {
+	case percent == 0:
+		return quota{interval: q.interval, depth: q.depth, burst: q.burst, shut: true}
+	case percent == fullScale || q.off():
+		return q
+	}
+	interval := (q.interval*fullScale + int64(percent) - 1) / int64(percent)
+	depth := max(q.depth, interval)
+	return quota{interval: interval, depth: depth, burst: int(depth / interval)}
+}
 
 // take asks a bucket for one token. It returns the bucket's TAT afterwards; a refusal leaves the bucket as it was.
 func (q quota) take(tat, now int64) (int64, Verdict) {
 	start := max(tat, now)
+	if q.shut {
+		return tat, Verdict{Limit: q.burst, Reset: time.Duration(start - now), RetryAfter: shutWait}
+	}
 	after := start + q.interval
 	if wait := after - now - q.depth; wait > 0 {
 		return tat, Verdict{

@@ -19,11 +19,21 @@ type Limiter struct {
 	now       func() time.Time
 	start     time.Time
 	seed      maphash.Seed // unknown to clients, so nobody can aim at another one's group
-	global    quota
+	full      rates
+	current   atomic.Pointer[rates] // full, scaled
 	globalTAT atomic.Int64
-	addresses *table
-	buyers    *table
+	addresses *table // nil: off
+	buyers    *table // nil: off
 }
+
+// rates are the quotas of all buckets, and the percentage they are scaled by.
+type rates struct {
+	global, address, buyer quota
+	percent                int
+}
+
+// fullScale is the percentage at which buckets let through what is configured.
+const fullScale = 100
 
 // New returns a Limiter whose buckets are all full. now is the clock; it must not go back, as time.Now's monotonic
 // reading does not. The error is the one of Config.Validate.
@@ -32,29 +42,48 @@ func New(cfg Config, now func() time.Time) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{
-		now:    now,
-		start:  now(),
-		seed:   maphash.MakeSeed(),
-		global: newQuota(cfg.GlobalPerSecond, cfg.GlobalBurst),
+		now:   now,
+		start: now(),
+		seed:  maphash.MakeSeed(),
+		full: rates{
+			global:  newQuota(cfg.GlobalPerSecond, cfg.GlobalBurst),
+			address: newQuota(cfg.AddressPerSecond, cfg.AddressBurst),
+			buyer:   newQuota(cfg.BuyerPerSecond, cfg.BuyerBurst),
+		},
 	}
-	if q := newQuota(cfg.AddressPerSecond, cfg.AddressBurst); !q.off() {
-		l.addresses = newTable(q, cfg.MaxAddresses)
+	if !l.full.address.off() {
+		l.addresses = newTable(cfg.MaxAddresses)
 	}
-	if q := newQuota(cfg.BuyerPerSecond, cfg.BuyerBurst); !q.off() {
-		l.buyers = newTable(q, cfg.MaxBuyers)
+	if !l.full.buyer.off() {
+		l.buyers = newTable(cfg.MaxBuyers)
 	}
+	l.SetScale(fullScale)
 	return l, nil
+}
+
+// SetScale has every bucket let through only so many percent of its rate, from 0, which refuses everything that asks any
+// bucket, to 100. Other numbers count as the nearest of these.
+func (l *Limiter) SetScale(percent int) {
+	percent = min(max(percent, 0), fullScale)
+	if now := l.current.Load(); now != nil && now.percent == percent {
+		return
+	}
+	l.current.Store(&rates{
+		global: l.full.global.scaled(percent), address: l.full.address.scaled(percent), buyer: l.full.buyer.scaled(percent),
+		percent: percent,
+	})
 }
 
 // Global asks the node's bucket.
 func (l *Limiter) Global() Verdict {
-	if l.global.off() {
+	q := &l.current.Load().global
+	if q.off() {
 		return Verdict{OK: true}
 	}
 	now := l.elapsed()
 	for {
 		tat := l.globalTAT.Load()
-		next, v := l.global.take(tat, now)
+		next, v := q.take(tat, now)
 		if !v.OK || l.globalTAT.CompareAndSwap(tat, next) {
 			return v
 		}
@@ -72,7 +101,7 @@ func (l *Limiter) Address(addr netip.Addr) Verdict {
 	if !addr.Unmap().Is4() {
 		clear(raw[ipv6KeyBits/8:])
 	}
-	return l.addresses.take(maphash.Bytes(l.seed, raw[:]), l.elapsed())
+	return l.addresses.take(&l.current.Load().address, maphash.Bytes(l.seed, raw[:]), l.elapsed())
 }
 
 // Buyer asks the bucket of a buyer.
@@ -80,7 +109,7 @@ func (l *Limiter) Buyer(id string) Verdict {
 	if l.buyers == nil {
 		return Verdict{OK: true}
 	}
-	return l.buyers.take(maphash.String(l.seed, id), l.elapsed())
+	return l.buyers.take(&l.current.Load().buyer, maphash.String(l.seed, id), l.elapsed())
 }
 
 func (l *Limiter) elapsed() int64 { return int64(l.now().Sub(l.start)) }

@@ -21,7 +21,6 @@ const spare = 2
 // whoever a newcomer may have been before, it does not gain. Time passes the floor as it passes every TAT, so no sweep
 // is needed.
 type table struct {
-	quota  quota
 	groups []group
 }
 
@@ -37,12 +36,12 @@ type bucket struct {
 	tat int64
 }
 
-func newTable(q quota, tracked int) *table {
-	return &table{quota: q, groups: make([]group, (tracked*spare+ways-1)/ways)}
+func newTable(tracked int) *table {
+	return &table{groups: make([]group, (tracked*spare+ways-1)/ways)}
 }
 
 // take asks the key's bucket for one token.
-func (t *table) take(key uint64, now int64) Verdict {
+func (t *table) take(q *quota, key uint64, now int64) Verdict {
 	g := t.groupOf(key)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,14 +49,14 @@ func (t *table) take(key uint64, now int64) Verdict {
 	for i := range g.buckets {
 		if g.buckets[i].key == key {
 			var v Verdict
-			g.buckets[i].tat, v = t.quota.take(g.buckets[i].tat, now)
+			g.buckets[i].tat, v = q.take(g.buckets[i].tat, now)
 			return v
 		}
 		if g.buckets[i].tat < g.buckets[lowest].tat {
 			lowest = i
 		}
 	}
-	tat, v := t.quota.take(g.floor, now)
+	tat, v := q.take(g.floor, now)
 	if v.OK { // a refused newcomer needs no bucket: the floor refuses it again
 		g.floor = g.buckets[lowest].tat
 		g.buckets[lowest] = bucket{key, tat}

@@ -9,7 +9,7 @@ func TestMillionBuyersFitIntoMemory(t *testing.T) {
 	if size := unsafe.Sizeof(group{}); size != 256 {
 		t.Errorf("a group takes %d bytes, want 4 cache lines", size)
 	}
-	table := newTable(newQuota(5, 5), 1<<20)
+	table := newTable(1 << 20)
 	if bytes := len(table.groups) * int(unsafe.Sizeof(group{})); bytes > 36<<20 {
 		t.Errorf("a table for %d keys takes %d bytes", 1<<20, bytes)
 	}
@@ -18,13 +18,13 @@ func TestMillionBuyersFitIntoMemory(t *testing.T) {
 // At the number of keys it is built for, the table refuses hardly anyone a burst that is theirs.
 func TestFullTableHardlyEvicts(t *testing.T) {
 	const keys, burst, seed = 1 << 16, 5, 0x9e3779b97f4a7c15
-	table := newTable(newQuota(5, burst), keys)
+	table, quota := newTable(keys), newQuota(5, burst)
 	refused := 0
 	for range burst {
 		key := uint64(0)
 		for range keys {
 			key += seed // a Weyl sequence, scrambled, stands for a hash
-			if !table.take(scramble(key), 0).OK {
+			if !table.take(&quota, scramble(key), 0).OK {
 				refused++
 			}
 		}

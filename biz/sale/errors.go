@@ -21,6 +21,8 @@ var (
 	ErrUnavailable = errors.New("a dependency does not answer")
 	// ErrNotSent says that the request never left this process: nothing was taken.
 	ErrNotSent = errors.New("given up before it was sent")
+	// ErrBreakerOpen says that a breaker keeps calls away from a sick dependency: nothing was asked of it.
+	ErrBreakerOpen = errors.New("breaker open")
 )
 
 // InputError names the input that is wrong and what is allowed instead.
