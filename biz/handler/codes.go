@@ -105,8 +105,8 @@ var codes = [codeCount]CodeInfo{
 		Meaning: "A value is missing, has the wrong type or is out of range; field names it, detail says what is allowed.",
 	},
 	KeyReused: {
-		Name: "KEY_REUSED", Status: 422, Title: "Idempotency-Key reused",
-		Meaning: "The Idempotency-Key belongs to a request with another quantity; send a new key.",
+		Name: "KEY_REUSED", Status: 422, Title: "Idempotency-Key or token reused",
+		Meaning: "The Idempotency-Key or purchase token, as field says, belongs to a request with another quantity; send a new one.",
 	},
 	BuyerMissing: {
 		Name: "BUYER_MISSING", Status: 401, Title: "Buyer missing",

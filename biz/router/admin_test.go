@@ -14,7 +14,7 @@ import (
 )
 
 const demoJSON = `{"sku":"demo","state":"OPEN","opens_at":"2026-01-02T02:04:05.678Z","closes_at":null,"limit":2,` +
-	`"payment_window":"15m0s","slots":32,"reserve_pct":5,"ledger":{"epoch":1,"live_epoch":1,"laid_epoch":1,` +
+	`"payment_window":"15m0s","slots":32,"reserve_pct":5,"purchase_token":"optional","ledger":{"epoch":1,"live_epoch":1,"laid_epoch":1,` +
 	`"mode":"redis","state":"STEADY","total":100,"promised":2,"sold":0,"available":98}}`
 
 func TestPublicStock(t *testing.T) {
@@ -132,14 +132,17 @@ func TestCreateSKU(t *testing.T) {
 			120,
 		},
 		{
-			`{"sku":"A.b_c-1","total":1000000000,"limit":1000,"slots":1,"reserve_pct":0,"payment_window":"90s",` +
+			`{"sku":"A.b_c-1","total":1000000000,"limit":1000,"slots":1,"reserve_pct":0,"payment_window":"90s","purchase_token":"optional",` +
 				`"opens_at":"2026-01-02T04:04:05Z","closes_at":"2026-01-02T06:04:05+01:00"}`,
 			sale.SKU{ID: "A.b_c-1", State: sale.Draft, OpensAt: opens, ClosesAt: closes, Limit: 1000, PaymentWindow: 90 * time.Second, Slots: 1},
 			1_000_000_000,
 		},
 		{
-			`{"sku":"big","total":10000,"slots":"auto"}`,
-			sale.SKU{ID: "big", State: sale.Draft, OpensAt: testNow, Limit: 2, PaymentWindow: 15 * time.Minute, Slots: 32, ReservePct: 5},
+			`{"sku":"big","total":10000,"slots":"auto","purchase_token":"required"}`,
+			sale.SKU{
+				ID: "big", State: sale.Draft, OpensAt: testNow, Limit: 2, PaymentWindow: 15 * time.Minute, Slots: 32, ReservePct: 5,
+				TokenRequired: true,
+			},
 			10_000,
 		},
 	} {
@@ -177,6 +180,8 @@ func TestAdminBadInput(t *testing.T) {
 		{"", create(`"slots":"many"`), 422, "INVALID_FIELD", "slots"},
 		{"", create(`"slots":null`), 422, "INVALID_FIELD", "slots"},
 		{"", create(`"reserve_pct":51`), 422, "INVALID_FIELD", "reserve_pct"},
+		{"", create(`"purchase_token":"forbidden"`), 422, "INVALID_FIELD", "purchase_token"},
+		{"", create(`"purchase_token":true`), 422, "INVALID_FIELD", "purchase_token"},
 		{"", create(`"payment_window":900`), 422, "INVALID_FIELD", "payment_window"},
 		{"", create(`"payment_window":"1ms"`), 422, "INVALID_FIELD", "payment_window"},
 		{"", create(`"opens_at":"tomorrow"`), 422, "INVALID_FIELD", "opens_at"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudwego/hertz/pkg/app"
 
+	"stockade/biz/auth"
 	"stockade/biz/handler"
 	"stockade/biz/sale"
 )
@@ -32,17 +33,27 @@ type Winners interface {
 	Has(sale.OrderID) bool
 }
 
+// Results counts answers to purchases, each code apart.
+type Results interface {
+	Count(sale.Code)
+}
+
+// purchasePath is the route of purchases, below /v1.
+const purchasePath = "/skus/:sku/orders"
+
 // limits turns requests away before they cost anything.
 type limits struct {
 	buckets Limits
 	winners Winners
+	results Results
+	tokens  *auth.PurchaseTokens
 	clients *clients
 }
 
 // node asks the node's bucket alone. Payment callbacks all come from the provider's few addresses.
 func (l *limits) node(ctx context.Context, c *app.RequestContext) {
 	if v := l.buckets.Global(); !v.OK {
-		refuse(c, v)
+		l.refuse(c, v)
 		return
 	}
 	c.Next(ctx)
@@ -51,45 +62,60 @@ func (l *limits) node(ctx context.Context, c *app.RequestContext) {
 // entrance asks the buckets that every public call pays into: the node's, then the address's.
 func (l *limits) entrance(ctx context.Context, c *app.RequestContext) {
 	if v := l.buckets.Global(); !v.OK {
-		refuse(c, v)
+		l.refuse(c, v)
 		return
 	}
 	if addr, pays := l.clients.bucketKey(c); pays {
 		if v := l.buckets.Address(addr); !v.OK {
-			refuse(c, v)
+			l.refuse(c, v)
 			return
 		}
 	}
 	c.Next(ctx)
 }
 
-// buyer asks the buyer's bucket for a purchase. A winner who asks again does not pay. Input that the handler will refuse
-// does not either: it names no buyer that could be believed.
+// purchase asks the buyer's bucket, unless a winner asks again.
+func (l *limits) purchase(ctx context.Context, c *app.RequestContext) {
+	if buyer, problem := handler.Buyer(c); problem == nil && l.wonBefore(c, buyer) {
+		c.Next(ctx)
+		return
+	}
+	l.buyer(ctx, c)
+}
+
+// buyer asks the buyer's bucket. Input that the handler will refuse does not pay: it names no buyer that could be believed.
 func (l *limits) buyer(ctx context.Context, c *app.RequestContext) {
 	buyer, problem := handler.Buyer(c)
-	if problem != nil || l.wonBefore(c, buyer) {
+	if problem != nil {
 		c.Next(ctx)
 		return
 	}
 	v := l.buckets.Buyer(buyer)
 	if !v.OK {
-		refuse(c, v)
+		l.refuse(c, v)
 		return
 	}
 	tell(c, v)
 	c.Next(ctx)
 }
 
+// wonBefore tells whether this node accepted an order of this request lately.
 func (l *limits) wonBefore(c *app.RequestContext, buyer string) bool {
-	key, problem := handler.Key(c)
-	if problem != nil || key == "" {
+	sku, problem := handler.SKU(c)
+	if problem != nil {
 		return false
 	}
-	sku, problem := handler.SKU(c)
-	return problem == nil && l.winners.Has(sale.DeriveOrderID(sku, buyer, key))
+	if token, given, problem := handler.PurchaseToken(c, l.tokens, sku, buyer); given {
+		return problem == nil && l.winners.Has(token.Order)
+	}
+	key, problem := handler.Key(c)
+	return problem == nil && key != "" && l.winners.Has(sale.DeriveOrderID(sku, buyer, key))
 }
 
-func refuse(c *app.RequestContext, v Verdict) {
+func (l *limits) refuse(c *app.RequestContext, v Verdict) {
+	if l.results != nil && c.FullPath() == "/v1"+purchasePath {
+		l.results.Count(sale.RateLimited)
+	}
 	(&handler.Problem{Code: handler.RateLimited, RetryAfter: v.RetryAfter}).Write(c)
 	tell(c, v)
 	c.Abort()

@@ -110,7 +110,7 @@ func TestVerdictsOnTheWire(t *testing.T) {
 			"key reused",
 			sale.Result{},
 			sale.ErrKeyReused, 422,
-			`{"type":"/errors/KEY_REUSED","title":"Idempotency-Key reused","status":422,"detail":"belongs to a request with another quantity",` +
+			`{"type":"/errors/KEY_REUSED","title":"Idempotency-Key or token reused","status":422,"detail":"belongs to a request with another quantity",` +
 				`"code":"KEY_REUSED","field":"Idempotency-Key","request_id":"r1"}`, nil,
 		},
 		{
