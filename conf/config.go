@@ -42,6 +42,8 @@ type Config struct {
 	Cache cache.Config `yaml:"cache"`
 	// Limiter is about rates.
 	Limiter limiter.Config `yaml:"limiter"`
+	// Doctor is about the look before a sale.
+	Doctor Doctor `yaml:"doctor"`
 	// Toggles is about an operator's switches.
 	Toggles Toggles `yaml:"toggles"`
 	// Service is about purchases, reshares and repairs.
@@ -102,6 +104,10 @@ func (c Config) Validate() error {
 	if c.Service.PeekEveryMs >= c.Cache.FlagLifetimeMs {
 		return fmt.Errorf("service.peekEveryMs: %d must be below cache.flagLifetimeMs (%d), or sold-out flags lapse between two looks",
 			c.Service.PeekEveryMs, c.Cache.FlagLifetimeMs)
+	}
+	if c.Auth.AdminTokensFile == "" && !router.Loopback(c.Router.Admin) {
+		return fmt.Errorf("router.admin: %q must be a loopback address, such as 127.0.0.1:8081, as long as auth.adminTokensFile is empty",
+			c.Router.Admin)
 	}
 	return nil
 }

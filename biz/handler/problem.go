@@ -32,7 +32,7 @@ type Problem struct {
 	Limit      int64       // of LIMIT_REACHED: live units per buyer
 	OpensAt    time.Time   // of NOT_ON_SALE
 	ClosesAt   time.Time   // of NOT_ON_SALE
-	Unknown    bool        // of BUSY: an order with OrderID may turn out to exist
+	Unknown    bool        // of BUSY, and of NOT_ON_SALE while nobody can be asked: an order with OrderID may turn out to exist
 	OrderID    sale.OrderID
 	RetryAfter time.Duration // least wait; codes that may be asked again have at least a second
 }
@@ -50,6 +50,8 @@ func (p *Problem) Write(c *app.RequestContext) {
 	switch p.Code {
 	case BuyerMissing:
 		c.Response.Header.Set("WWW-Authenticate", `Gateway header="`+BuyerHeader+`"`)
+	case Unauthenticated:
+		c.Response.Header.Set("WWW-Authenticate", "Bearer")
 	case BadSignature:
 		c.Response.Header.Set("WWW-Authenticate", "StandardWebhooks")
 	}

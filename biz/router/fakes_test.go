@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"stockade/biz/auth"
 	"stockade/biz/handler"
 	"stockade/biz/sale"
 	"stockade/biz/service"
@@ -28,6 +29,7 @@ type shop struct {
 	mu      sync.Mutex
 	bought  []service.PurchaseRequest
 	result  sale.Result
+	noToken sale.Result // why no purchase tokens are issued; zero: they are
 	err     error
 	panics  bool
 	orders  map[sale.OrderID]sale.Order
@@ -62,6 +64,16 @@ func (s *shop) Purchase(ctx context.Context, req service.PurchaseRequest) (sale.
 	}
 	s.bought = append(s.bought, req)
 	return s.result, s.err
+}
+
+func (s *shop) MayIssueToken(_ context.Context, sku string) (sale.Result, bool, error) {
+	s.calls.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sku != s.listing.ID {
+		return sale.Result{}, false, sale.ErrNotFound
+	}
+	return s.noToken, s.noToken == (sale.Result{}), s.err
 }
 
 func (s *shop) Order(_ context.Context, buyer string, id sale.OrderID) (sale.Order, error) {
@@ -257,6 +269,17 @@ func (l *logBook) lines(s string) []string {
 	return out
 }
 
+// gauge fakes the figures of a node, but for the results, which are counted.
+type gauge struct{ results *service.Results }
+
+func (g gauge) Figures() handler.NodeJSON {
+	return handler.NodeJSON{
+		Node: "n1", Results: g.results.Counts(), InFlight: 3,
+		Breakers:    []handler.BreakerJSON{{Name: "outbox", State: "open", Forced: "auto", Changes: 1, Since: testNow}},
+		TogglesFile: service.ToggleNews{Path: "/etc/toggles.yaml", State: service.ToggleFileRead, Toggles: 1, ChangedAt: testNow},
+	}
+}
+
 // node is a pair of listening servers over fakes.
 type node struct {
 	*Servers
@@ -264,6 +287,7 @@ type node struct {
 	desk    *desk
 	levers  *levers
 	buckets *buckets
+	results service.Results
 	log     *logBook
 }
 
@@ -279,7 +303,22 @@ func demoListing() sale.Listing {
 	}
 }
 
+// startNode starts one that believes the X-Buyer-Id of this machine.
 func startNode(t testing.TB, change func(*Config)) *node {
+	t.Helper()
+	return startNodeFor(t, buyersOf(t, auth.DefaultConfig()), change)
+}
+
+func buyersOf(t testing.TB, cfg auth.Config) *auth.Buyers {
+	t.Helper()
+	b, err := auth.NewBuyers(cfg, auth.BuyerParts{Now: func() time.Time { return testNow }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func startNodeFor(t testing.TB, buyers *auth.Buyers, change func(*Config)) *node {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Public, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
@@ -293,8 +332,8 @@ func startNode(t testing.TB, change func(*Config)) *node {
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	n.Servers, err = open(cfg, Parts{
-		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Upkeep: n.shop, Health: n.shop,
-		Settlements: n.desk, DeadLetters: n.desk, Toggles: n.levers,
+		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Upkeep: n.shop, Health: n.shop, Doctor: ward{},
+		Settlements: n.desk, DeadLetters: n.desk, Toggles: n.levers, Results: &n.results, Node: gauge{&n.results}, Operators: staff{}, Tokens: testTokens(newTokenSecret), Buyers: buyers,
 		Limits: n.buckets, Winners: n.buckets, Now: func() time.Time { return testNow }, Log: log,
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudwego/hertz/pkg/app"
 	"github.com/cloudwego/hertz/pkg/app/server"
 
+	"stockade/biz/auth"
 	"stockade/biz/handler"
 )
 
@@ -32,15 +33,21 @@ type Parts struct {
 	SKUs   handler.SKUs
 	Upkeep handler.Upkeep
 	Health handler.Health
+	Doctor handler.Doctor
 
 	Settlements handler.Settlements
 	DeadLetters handler.DeadLetters
 	Toggles     handler.Toggles
+	Node        handler.NodeFigures
 
-	Limits  Limits
-	Winners Winners
-	Now     func() time.Time
-	Log     *slog.Logger
+	Operators Operators            // nil: nobody is let into the admin API
+	Buyers    *auth.Buyers         // nil: nobody can buy
+	Tokens    *auth.PurchaseTokens // nil: PURCHASE_TOKENS_DISABLED
+	Limits    Limits
+	Winners   Winners
+	Results   Results // nil: nobody counts
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // Servers are the two HTTP servers of a node.
@@ -96,8 +103,8 @@ func New(l *Listeners, p Parts) *Servers {
 		}),
 	}
 	api := handler.New(handler.Parts{
-		Sales: p.Sales, Orders: p.Orders, Stock: p.Stock, SKUs: p.SKUs, Upkeep: p.Upkeep, Health: p.Health,
-		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg), Toggles: p.Toggles,
+		Sales: p.Sales, Orders: p.Orders, Stock: p.Stock, SKUs: p.SKUs, Upkeep: p.Upkeep, Health: p.Health, Doctor: p.Doctor,
+		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg), Tokens: p.Tokens, Toggles: p.Toggles, Node: p.Node,
 		Streams: s.streams, Now: p.Now, Log: p.Log,
 	})
 	who := newClients(cfg)
@@ -105,10 +112,10 @@ func New(l *Listeners, p Parts) *Servers {
 	if len(cfg.CORSOrigins) > 0 {
 		s.public.Use(cors(cfg.CORSOrigins))
 	}
-	publicRoutes(s.public, api, &limits{buckets: p.Limits, winners: p.Winners, clients: who})
+	publicRoutes(s.public, api, &identity{buyers: p.Buyers}, &limits{buckets: p.Limits, winners: p.Winners, results: p.Results, tokens: p.Tokens, clients: who})
 	s.admin = s.newServer(cfg, admin, who, p)
 	s.admin.Use(sameOrigin)
-	adminRoutes(s.admin, api)
+	adminRoutes(s.admin, api, p.Operators)
 	return s
 }
 
@@ -155,51 +162,19 @@ func (s *Servers) newServer(cfg Config, ln net.Listener, who *clients, p Parts) 
 	return h
 }
 
-func publicRoutes(h *server.Hertz, api *handler.API, l *limits) {
+func publicRoutes(h *server.Hertz, api *handler.API, who *identity, l *limits) {
 	h.GET("/livez", api.Livez)
 	h.GET("/readyz", api.Readyz)
 	h.GET("/openapi.yaml", serveOpenAPI)
 	h.POST("/v1/payments", l.node, api.Pay)
 	v1 := h.Group("/v1", l.entrance)
-	v1.POST("/skus/:sku/orders", l.buyer, api.Purchase)
+	v1.POST(purchasePath, who.purchase, l.purchase, api.Purchase)
+	v1.POST("/skus/:sku/token", who.required, l.buyer, api.IssueToken)
 	v1.GET("/skus/:sku", api.GetSKU)
-	v1.GET("/orders", api.ListOrders)
-	v1.GET("/orders/:id", api.GetOrder)
-	v1.GET("/orders/:id/events", api.OrderEvents)
-	v1.POST("/orders/:id/cancel", api.CancelOrder)
-}
-
-func adminRoutes(h *server.Hertz, api *handler.API) {
-	h.GET("/livez", api.Livez)
-	h.GET("/readyz", api.Readyz)
-	skus := h.Group("/admin/v1/skus")
-	skus.POST("", api.CreateSKU)
-	skus.GET("", api.ListSKUs)
-	skus.GET("/:sku", api.ShowSKU)
-	skus.GET("/:sku/shares", api.ShowShares)
-	skus.GET("/:sku/books", api.ShowBooks)
-	skus.POST("/:sku/load", api.LoadSKU)
-	skus.POST("/:sku/open", api.OpenSKU)
-	skus.POST("/:sku/pause", api.PauseSKU)
-	skus.POST("/:sku/close", api.CloseSKU)
-	skus.POST("/:sku/adjust", api.AdjustSKU)
-	skus.POST("/:sku/reshare", api.ReshareSKU)
-	skus.POST("/:sku/slots", api.SetSlots)
-	skus.POST("/:sku/path", api.SetPath)
-	skus.GET("/:sku/audit", api.AuditSKU)
-	skus.POST("/:sku/reconcile", api.ReconcileSKU)
-	skus.POST("/:sku/closeout", api.CloseOutSKU)
-	skus.GET("/:sku/closeout", api.ShowCloseout)
-	orders := h.Group("/admin/v1/orders")
-	orders.GET("/:id", api.ShowOrder)
-	orders.POST("/:id/cancel", api.CancelAnyOrder)
-	h.GET("/admin/v1/toggles", api.ListToggles)
-	h.PUT("/admin/v1/toggles/:name", api.SetToggle)
-	dead := h.Group("/admin/v1/dead")
-	dead.GET("", api.ListDead)
-	dead.GET("/:seq", api.ShowDead)
-	dead.POST("/:seq/replay", api.ReplayDead)
-	dead.POST("/:seq/drop", api.DropDead)
+	v1.GET("/orders", who.required, api.ListOrders)
+	v1.GET("/orders/:id", who.required, api.GetOrder)
+	v1.GET("/orders/:id/events", who.required, api.OrderEvents)
+	v1.POST("/orders/:id/cancel", who.required, api.CancelOrder)
 }
 
 func serveOpenAPI(_ context.Context, c *app.RequestContext) {

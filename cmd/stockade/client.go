@@ -28,7 +28,9 @@ const (
 // client calls one listener of the service.
 type client struct {
 	base   string
-	source string // the flag or variable that set base, or could
+	source string   // the flag or variable that set base, or could
+	header []string // names and values in turn, sent with every request
+	hint   string   // for who is refused with 401
 	http   *http.Client
 }
 
@@ -54,7 +56,11 @@ func (cl *client) call(ctx context.Context, method, path string, body any, heade
 		return nil, err
 	}
 	if status/100 != 2 {
-		return nil, problemError(status, answer)
+		err := problemError(status, answer)
+		if status == http.StatusUnauthorized && cl.hint != "" {
+			err = fmt.Errorf("%w (%s)", err, cl.hint)
+		}
+		return nil, err
 	}
 	if len(answer) > 0 && !json.Valid(answer) {
 		return nil, fail(exitUnavailable, fmt.Errorf("%s: the answer is not JSON; is %s right?", cl.shown(), cl.source))
@@ -80,8 +86,10 @@ func (cl *client) send(ctx context.Context, method, path string, body any, heade
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
+	for _, list := range [][]string{cl.header, header} {
+		for i := 0; i+1 < len(list); i += 2 {
+			req.Header.Set(list[i], list[i+1])
+		}
 	}
 	resp, err := cl.http.Do(req)
 	if err != nil {

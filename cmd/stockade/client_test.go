@@ -22,7 +22,7 @@ func TestRefusals(t *testing.T) {
 		line          string
 	}{
 		{400, "BAD_REQUEST", "sku", "must match x", exitData, "BAD_REQUEST: sku: must match x"},
-		{401, "UNAUTHENTICATED", "", "", exitDenied, "UNAUTHENTICATED: Title"},
+		{401, "UNAUTHENTICATED", "", "", exitDenied, "UNAUTHENTICATED: Title (the token is from " + adminTokenEnv + ")"},
 		{403, "FORBIDDEN", "", "", exitDenied, "FORBIDDEN: Title"},
 		{404, "SKU_NOT_FOUND", "sku", "", exitRefused, "SKU_NOT_FOUND: sku: Title"},
 		{409, "WRONG_STATE", "", "sku a is OPEN:\ncannot load", exitRefused, "WRONG_STATE: sku a is OPEN: cannot load"},

@@ -52,7 +52,8 @@ func TestConfigShow(t *testing.T) {
 
 // Both ways to check say the same: nothing, or everything that is wrong.
 func TestConfigCheck(t *testing.T) {
-	good, bad := configFile(t, "store: {dialect: mysql, dsn: u@tcp(127.0.0.1:1)/x}\nmq: {driver: rabbit, url: \"amqp://127.0.0.1:1/\"}\n"), configFile(t, "log:\n  levl: warn\n  format: xml\n")
+	good, bad := configFile(t, "store: {dialect: mysql, dsn: u@tcp(127.0.0.1:1)/x}\nmq: {driver: rabbit, url: \"amqp://127.0.0.1:1/\"}\n"+
+		"auth: {adminTokensFile: t.yaml, purchaseTokenSecrets: [\"0123456789abcdef0123456789abcdef\"]}\n"), configFile(t, "log:\n  levl: warn\n  format: xml\n")
 	for _, args := range [][]string{{"config", "check"}, {"serve", "--check-config"}} {
 		if got := runWith(t, nil, append(args, "-c", good)...); got != (ran{}) {
 			t.Errorf("%v: got %+v, want silence", args, got)

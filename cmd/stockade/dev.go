@@ -25,14 +25,14 @@ func (c *cli) runDev(ctx context.Context, cfg conf.Config) error {
 	}
 	e, err := newEmbedded(ctx, cfg, log)
 	if err != nil {
-		return fail(exitUnavailable, err)
+		return err
 	}
 	served := e.start()
 	select {
 	case <-e.restored:
 		err := e.seed(ctx, demoSKU, demoUnits)
 		if err == nil {
-			err = c.printBanner(e.banner(time.Now()))
+			err = c.greet(e)
 		}
 		if err != nil && ctx.Err() == nil {
 			return errors.Join(err, e.stop(context.WithoutCancel(ctx)))
@@ -67,33 +67,57 @@ type banner struct {
 	Data   string `json:"data"` // the file
 	Public string `json:"public"`
 	Admin  string `json:"admin"`
+	Token  string `json:"admin_token,omitempty"` // of an operator; empty when others are configured
+	File   string `json:"admin_token_file"`      // where it is, or the file of those who are configured
 	Buy    string `json:"buy"`
 	Follow string `json:"follow"`
 	Pay    string `json:"pay"`
+	Orders string `json:"orders,omitempty"` // with a buyer's token
 }
 
 // banner names another buyer at every start, so that its purchase always buys.
-func (e *embedded) banner(now time.Time) banner {
+func (e *embedded) banner(now time.Time) (banner, error) {
 	public := "http://" + e.servers.PublicAddr().String()
 	buyer := fmt.Sprintf("buyer-%x", now.UnixMilli()&0xffffff)
 	const key = "first-click"
 	order := sale.DeriveOrderID(demoSKU, buyer, key)
-	return banner{
+	b := banner{
 		Data: e.cfg.Store.Path, Public: public, Admin: "http://" + e.servers.AdminAddr().String(),
 		Buy: fmt.Sprintf("curl -sS -X POST %s/v1/skus/%s/orders -H 'X-Buyer-Id: %s' -H 'Idempotency-Key: %s' "+
 			"-H 'Content-Type: application/json' -d '{\"quantity\":1}'", public, demoSKU, buyer, key),
 		Follow: fmt.Sprintf("curl -sS %s/v1/orders/%s -H 'X-Buyer-Id: %s'", public, order, buyer),
 		Pay:    fmt.Sprintf("%s order pay %s --public %s --secret %s", os.Args[0], order, public, e.cfg.Router.PaymentSecrets[0]),
+		File:   e.cfg.Auth.AdminTokensFile,
 	}
+	var err error
+	if b.Orders, err = e.asBuyer(buyer, now); err != nil || e.adminToken == "" {
+		return b, err
+	}
+	b.File = e.adminToken
+	b.Token, err = readToken(e.adminToken)
+	return b, err
 }
 
-func (c *cli) printBanner(b banner) error {
+func (c *cli) greet(e *embedded) error {
+	b, err := e.banner(time.Now())
+	if err != nil {
+		return err
+	}
 	if c.format != "table" {
 		return c.fields(b)
 	}
-	_, err := fmt.Fprintf(c.stdout, `Stockade, embedded: the data is in %s
+	token := "the tokens of " + b.File
+	if b.Token != "" {
+		token = b.Token + " in " + b.File
+	}
+	orders := ""
+	if b.Orders != "" {
+		orders = "\nSee the buyer's orders with a token, as an app does:\n  " + b.Orders + "\n"
+	}
+	_, err = fmt.Fprintf(c.stdout, `Stockade, embedded: the data is in %s
   API    %s   (description: /openapi.yaml)
   admin  %s
+  token  %s
 
 Buy one unit of %q:
   %s
@@ -103,8 +127,8 @@ Follow that order to CREATED:
 
 Pay for it, as a payment provider's signed callback does:
   %s
-
+%s
 Ctrl-C stops it.
-`, b.Data, b.Public, b.Admin, demoSKU, b.Buy, b.Follow, b.Pay)
+`, b.Data, b.Public, b.Admin, token, demoSKU, b.Buy, b.Follow, b.Pay, orders)
 	return err
 }

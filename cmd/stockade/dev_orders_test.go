@@ -108,7 +108,7 @@ func TestPayAndCancelInDev(t *testing.T) {
 		t.Errorf("cancel of somebody else's order: %d %s", status, text)
 	}
 	go func() { events <- follow(t, b.Public, cancelled, "bob") }()
-	if got := runWith(t, nil, "order", "cancel", cancelled, "--admin", b.Admin); got.code != exitOK || !strings.Contains(got.stdout, "CLOSED (CANCELLED)") {
+	if got := runWith(t, nil, "order", "cancel", cancelled, "--admin", b.Admin, "--token", b.Token); got.code != exitOK || !strings.Contains(got.stdout, "CLOSED (CANCELLED)") {
 		t.Errorf("cancel by an operator: got %+v", got)
 	}
 	if states := <-events; states[len(states)-1] != "end" || states[len(states)-2] != "CLOSED (CANCELLED)" {
@@ -118,14 +118,14 @@ func TestPayAndCancelInDev(t *testing.T) {
 	if got := runWith(t, nil, words[1:]...); got.code != exitRefused || !strings.Contains(got.stderr, "REFUND_REQUIRED (CANCELLED)") {
 		t.Errorf("a late payment: got %+v", got)
 	}
-	if got := runWith(t, nil, "order", "show", cancelled, "--admin", b.Admin); got.code != exitOK || !strings.Contains(got.stdout, "bob") {
+	if got := runWith(t, nil, "order", "show", cancelled, "--admin", b.Admin, "--token", b.Token); got.code != exitOK || !strings.Contains(got.stdout, "bob") {
 		t.Errorf("an operator's look: got %+v", got)
 	}
-	if got := runWith(t, nil, "dead", "list", "--admin", b.Admin, "-o", "json"); got.code != exitOK || strings.TrimSpace(got.stdout) != "[]" {
+	if got := runWith(t, nil, "dead", "list", "--admin", b.Admin, "--token", b.Token, "-o", "json"); got.code != exitOK || strings.TrimSpace(got.stdout) != "[]" {
 		t.Errorf("dead letters: got %+v", got)
 	}
 	for deadline := time.Now().Add(devTimeout); ; time.Sleep(5 * time.Millisecond) {
-		got := runWith(t, nil, "sku", "show", demoSKU, "--admin", b.Admin, "--shares", "-o", "json")
+		got := runWith(t, nil, "sku", "show", demoSKU, "--admin", b.Admin, "--token", b.Token, "--shares", "-o", "json")
 		var shares []struct{ Left int64 }
 		left := int64(0)
 		if json.Unmarshal([]byte(got.stdout), &shares) == nil {

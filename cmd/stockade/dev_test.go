@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"stockade/biz/auth"
 )
 
 const devTimeout = 30 * time.Second // of a start, and of a stop
@@ -102,7 +105,7 @@ func TestFailedStarts(t *testing.T) {
 	}
 	ports := []string{"--set", "router.public=127.0.0.1:0", "--set", "router.admin=127.0.0.1:0"}
 	rabbit := []string{"--set", "mq.driver=rabbit", "--set", "mq.url=amqp://127.0.0.1:1/"}
-	dead := append([]string{"--set", "store.dialect=mysql", "--set", "store.dsn=u@tcp(127.0.0.1:1)/x"}, rabbit...)
+	dead := slices.Concat([]string{"--set", "store.dialect=mysql", "--set", "store.dsn=u@tcp(127.0.0.1:1)/x"}, rabbit, serveCredentials(t))
 	tests := []struct {
 		name string
 		args []string
@@ -130,27 +133,59 @@ func TestFailedStarts(t *testing.T) {
 	}
 }
 
-// What several nodes cannot share is no way to serve.
-func TestServeNeedsRealServers(t *testing.T) {
-	mysql := []string{"--set", "store.dialect=mysql", "--set", "store.dsn=u@tcp(127.0.0.1:1)/x"}
-	rabbit := []string{"--set", "mq.driver=rabbit", "--set", "mq.url=amqp://127.0.0.1:1/"}
-	for setting, args := range map[string][]string{"store.dialect": rabbit, "mq.driver": mysql} {
+// serveCredentials are the settings that serve has no default for.
+func serveCredentials(t *testing.T) []string {
+	t.Helper()
+	tokens := filepath.Join(t.TempDir(), "admin-tokens.yaml")
+	if err := auth.WriteAdminTokens(tokens, nil); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--set", "auth.adminTokensFile=" + tokens, "--set", "auth.purchaseTokenSecrets=" + strings.Repeat("s", auth.MinSecret)}
+}
+
+// What several nodes cannot share is no way to serve, and there is no default for a credential.
+func TestServeNeedsRealServersAndCredentials(t *testing.T) {
+	all := map[string][]string{
+		"store.dialect":             {"store.dialect=mysql", "store.dsn=u@tcp(127.0.0.1:1)/x"},
+		"mq.driver":                 {"mq.driver=rabbit", "mq.url=amqp://127.0.0.1:1/"},
+		"auth.adminTokensFile":      {"auth.adminTokensFile=" + filepath.Join(t.TempDir(), "none.yaml")},
+		"auth.purchaseTokenSecrets": {"auth.purchaseTokenSecrets=" + strings.Repeat("s", auth.MinSecret)},
+		"auth.jwtSecrets":           {"auth.jwtSecrets=" + strings.Repeat("j", auth.MinSecret)},
+		"auth.audience":             {"auth.audience=shop"},
+		"auth.signers":              {"auth.signers=erp:" + strings.Repeat("e", auth.MinSecret)},
+	}
+	serve := func(without string, more ...string) ran {
+		args := append([]string{"serve", "--set", "auth.buyers=header,jwt,signed"}, more...)
+		for name, settings := range all {
+			for _, s := range settings {
+				if name != without {
+					args = append(args, "--set", s)
+				}
+			}
+		}
+		return runWith(t, nil, args...)
+	}
+	for setting := range all {
 		for _, check := range [][]string{nil, {"--check-config"}} {
-			got := runWith(t, nil, append(append([]string{"serve"}, args...), check...)...)
-			if got.code != exitConfig || !strings.Contains(got.stderr, setting+": serve needs") {
-				t.Errorf("%s %v: got %+v, want status %d and the setting", setting, check, got, exitConfig)
+			got := serve(setting, check...)
+			if got.code != exitConfig || !strings.HasPrefix(got.stderr, "stockade: "+setting) || strings.Count(got.stderr, "\n") != 1 {
+				t.Errorf("without %s %v: got %+v, want status %d and the setting", setting, check, got, exitConfig)
 			}
 		}
 	}
-	if got := runWith(t, nil, append(append([]string{"serve", "--check-config"}, mysql...), rabbit...)...); got.code != exitOK {
+	if got := serve("", "--check-config"); got.code != exitOK {
 		t.Errorf("a good configuration: got %+v", got)
+	}
+	got := serve("", "--set", "router.public=127.0.0.1:0", "--set", "router.admin=127.0.0.1:0")
+	if got.code != exitConfig || !strings.HasPrefix(got.stderr, "stockade: auth.adminTokensFile: ") {
+		t.Errorf("a file of tokens that is not there: got %+v", got)
 	}
 }
 
 // Commands meet a real node here, in every form of -o.
 func TestSKUCommandsOnARealNode(t *testing.T) {
 	b, _ := startDev(t, filepath.Join(t.TempDir(), "stockade.db"))
-	env := []string{adminEnv + "=" + b.Admin, publicEnv + "=" + b.Public}
+	env := []string{adminEnv + "=" + b.Admin, publicEnv + "=" + b.Public, adminTokenEnv + "=" + b.Token}
 	for _, line := range []string{
 		"sku create shoe --total 50 --open", "sku adjust shoe -5", "sku show shoe", "sku show shoe --books",
 		"sku show shoe --shares", "sku list", "order list --buyer nobody", "check --wait 10s",

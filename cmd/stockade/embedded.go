@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -25,15 +23,15 @@ type embedded struct {
 	*node
 	redis *miniredis.Miniredis
 	lock  io.Closer // on the database file
+
+	adminToken string // path of the file with the operator's token; empty when others are configured
 }
 
 // newEmbedded prepares a node on the SQLite file of cfg, which it creates if need be.
 func newEmbedded(ctx context.Context, cfg conf.Config, log *slog.Logger) (*embedded, error) {
 	cfg.Store.Dialect = store.SQLite
 	cfg.MQ.Driver = mq.DriverMemory
-	if len(cfg.Router.PaymentSecrets) == 0 {
-		cfg.Router.PaymentSecrets = []string{newPaymentSecret()}
-	}
+	devSecrets(&cfg)
 	listeners, err := takePorts(cfg)
 	if err != nil {
 		return nil, err
@@ -50,14 +48,7 @@ func newEmbedded(ctx context.Context, cfg conf.Config, log *slog.Logger) (*embed
 	return e, nil
 }
 
-// newPaymentSecret is a secret for payment callbacks of its own, in the form of Standard Webhooks.
-func newPaymentSecret() string {
-	var key [32]byte
-	_, _ = rand.Read(key[:]) // never fails
-	return "whsec_" + base64.StdEncoding.EncodeToString(key[:])
-}
-
-// prepare locks and migrates the file and starts Redis, whose address it puts into the configuration.
+// prepare locks and migrates the file, makes an operator's token and starts Redis, all of which it puts into the configuration.
 func (e *embedded) prepare(ctx context.Context, cfg conf.Config) (conf.Config, error) {
 	if err := os.MkdirAll(filepath.Dir(cfg.Store.Path), 0o755); err != nil {
 		return cfg, fmt.Errorf("store.path: %w", err)
@@ -72,6 +63,9 @@ func (e *embedded) prepare(ctx context.Context, cfg conf.Config) (conf.Config, e
 		return cfg, fmt.Errorf("store.path: %w", err)
 	}
 	e.lock = lock
+	if e.adminToken, err = devOperators(&cfg); err != nil {
+		return cfg, err
+	}
 	if err := store.Migrate(ctx, cfg.Store); err != nil {
 		return cfg, err
 	}

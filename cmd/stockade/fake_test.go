@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"stockade/biz/auth"
 	"stockade/biz/handler"
 	"stockade/biz/sale"
 )
@@ -30,6 +31,7 @@ type fakeAPI struct {
 	pageSize int           // the most that a page holds, whatever is asked for
 	ready    func() (int, string)
 	refuse   func(w http.ResponseWriter) bool // answers instead, when it returns true
+	look     func(r *http.Request)            // sees every request, when it is set
 }
 
 func newFake(t *testing.T) *fakeAPI {
@@ -58,6 +60,9 @@ func newFake(t *testing.T) *fakeAPI {
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		if f.look != nil {
+			f.look(r)
+		}
 		if f.refuse == nil || !f.refuse(w) {
 			mux.ServeHTTP(w, r)
 		}
@@ -203,6 +208,9 @@ func (f *fakeAPI) showOrder(w http.ResponseWriter, r *http.Request) {
 	refuse(w, 404, "ORDER_NOT_FOUND", "id", "")
 }
 
+// testToken looks like an admin token.
+var testToken = auth.TokenPrefix + strings.Repeat("A", 43)
+
 // ran is what a command line did.
 type ran struct {
 	code           int
@@ -212,7 +220,7 @@ type ran struct {
 // try runs a command line against the fake.
 func (f *fakeAPI) try(t *testing.T, args ...string) ran {
 	t.Helper()
-	return runWith(t, []string{adminEnv + "=" + f.URL, publicEnv + "=" + f.URL}, args...)
+	return runWith(t, []string{adminEnv + "=" + f.URL, publicEnv + "=" + f.URL, adminTokenEnv + "=" + testToken}, args...)
 }
 
 func runWith(t *testing.T, env []string, args ...string) ran {

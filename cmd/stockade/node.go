@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"stockade/biz/auth"
 	"stockade/biz/router"
 	"stockade/biz/sale"
 	"stockade/biz/service"
@@ -37,6 +38,9 @@ type node struct {
 	catalogue *cache.Catalogue
 	flags     *cache.Flags
 	toggles   *service.Toggles
+	results   *service.Results
+	operators *auth.AdminTokens
+	buyers    *auth.Buyers
 	writer    *service.Writer
 	watcher   *service.Watcher
 	journal   *service.JournalSweeper
@@ -78,6 +82,12 @@ func newNode(
 	name, err := cfg.Node()
 	if err != nil {
 		return nil, err
+	}
+	if n.operators, err = auth.NewAdminTokens(cfg.Auth.AdminTokensFile, time.Now, log); err != nil {
+		return nil, fail(exitConfig, err)
+	}
+	if n.buyers, err = auth.NewBuyers(cfg.Auth, auth.BuyerParts{Now: time.Now, Log: log}); err != nil {
+		return nil, fail(exitConfig, err)
 	}
 	router.UseLogger(log)
 	shard.LogTo(log)
@@ -124,6 +134,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	n.toggles = service.NewToggles(service.ToggleParts{
 		Store: n.db, Hints: n.gate, File: cfg.Toggles.File, Now: time.Now, Log: n.log,
 	})
+	n.results = &service.Results{}
 	n.writer = service.NewWriter(cfg.Service, service.WriterParts{Promiser: n.db, Gate: n.gate, Relay: n.relay, Faults: n.faults})
 	n.watcher = service.NewWatcher(cfg.Service, service.WatcherParts{
 		Gate: n.gate, Ledgers: n.db, Flags: n.flags, Catalogue: n.catalogue, Log: n.log,
@@ -154,12 +165,14 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	n.health = newHealth(n.db.Ping, n.gate.Ping)
 	sales := service.NewSales(cfg.Service, service.SalesParts{
 		Catalogue: n.catalogue, Flags: n.flags, Gate: n.gate, Writer: n.writer, Orders: n.db, Recent: recent,
-		Watcher: n.watcher, Toggles: n.toggles, Healer: n.healer, Faults: n.faults, Now: time.Now, Log: n.log,
+		Watcher: n.watcher, Toggles: n.toggles, Healer: n.healer, Results: n.results, Faults: n.faults, Now: time.Now, Log: n.log,
 	})
 	n.servers = router.New(n.listeners, router.Parts{
 		Sales: sales, Orders: sales, Stock: sales,
-		Settlements: n.settling.settler, DeadLetters: n.settling.burier, Toggles: n.toggles,
-		SKUs: n.skus, Upkeep: n.skus, Health: n.health, Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
+		Settlements: n.settling.settler, DeadLetters: n.settling.burier,
+		Toggles: service.NewLevers(n.toggles, n.skus, n.log), Results: n.results, Node: n.figures(),
+		Operators: n.operators, Buyers: n.buyers,
+		SKUs: n.skus, Upkeep: n.skus, Health: n.health, Doctor: n.newDoctor(conservation), Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
 	})
 	return nil
 }
@@ -173,7 +186,7 @@ func (n *node) start() <-chan error {
 	n.relay.Start()
 	n.consumers.Start()
 	n.settling.start()
-	loops := []func(context.Context){n.watcher.Run, n.journal.Run, n.toggles.Run, n.health.Run, n.listen, n.restore, n.healer.Run}
+	loops := []func(context.Context){n.watcher.Run, n.journal.Run, n.toggles.Run, n.operators.Run, n.buyers.Run, n.health.Run, n.listen, n.restore, n.healer.Run}
 	for _, loop := range append(loops, n.settling.loops()...) {
 		n.background.Go(func() { loop(ctx) })
 	}
@@ -185,9 +198,11 @@ func (n *node) start() <-chan error {
 // listen takes hints of other nodes: what this node remembers of a SKU is out of date.
 func (n *node) listen(ctx context.Context) {
 	n.gate.Listen(ctx, func(sku string) {
-		n.catalogue.Forget(sku)
-		n.flags.Clear(sku)
 		n.toggles.Hint()
+		if sku != service.ToggleHint {
+			n.catalogue.Forget(sku)
+			n.flags.Clear(sku)
+		}
 	})
 }
 

@@ -76,9 +76,10 @@ func (c *cli) rootCommand() *cobra.Command {
 		return fail(exitUsage, err)
 	})
 	root.AddCommand(c.devCommand(), c.demoCommand(), c.serveCommand(), c.migrateCommand(),
-		c.skuCommand(), c.orderCommand(), c.deadCommand(), c.toggleCommand(), c.reshareCommand(), c.reconcileCommand(), c.auditCommand(),
-		c.configCommand(), c.errorsCommand(), c.checkCommand(), c.versionCommand())
+		c.skuCommand(), c.orderCommand(), c.deadCommand(), c.toggleCommand(), c.nodeCommand(), c.reshareCommand(), c.reconcileCommand(), c.auditCommand(), c.doctorCommand(),
+		c.tokenCommand(), c.configCommand(), c.errorsCommand(), c.checkCommand(), c.versionCommand())
 	helpForGroups(root)
+	withAdminFlags(root)
 	return root
 }
 

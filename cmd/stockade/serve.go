@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"stockade/biz/auth"
 	"stockade/conf"
 	"stockade/mq"
 	"stockade/store"
@@ -20,13 +21,26 @@ func (c *cli) runMigrate(ctx context.Context, cfg conf.Config) error {
 	return nil
 }
 
-// servable refuses what several nodes cannot share: a file, and a broker inside one process.
+// servable refuses what several nodes cannot share, a file and a broker inside one process, and what nobody but this
+// machine may rely on: there is no default for a credential.
 func servable(cfg conf.Config) error {
 	switch {
 	case cfg.Store.Dialect != store.MySQL:
 		return fail(exitConfig, fmt.Errorf("store.dialect: serve needs %s; `stockade dev` runs on a file", store.MySQL))
 	case cfg.MQ.Driver != mq.DriverRabbit:
 		return fail(exitConfig, fmt.Errorf("mq.driver: serve needs %s; `stockade dev` brings a broker along", mq.DriverRabbit))
+	case cfg.Auth.AdminTokensFile == "":
+		return fail(exitConfig, errors.New("auth.adminTokensFile: serve needs the file of the operators' tokens; "+
+			"`stockade token create` makes it"))
+	case len(cfg.Auth.PurchaseTokenSecrets) == 0:
+		return fail(exitConfig, fmt.Errorf("auth.purchaseTokenSecrets: serve needs a secret of at least %d bytes, the same on "+
+			"every node", auth.MinSecret))
+	case cfg.Auth.Takes(auth.ByJWT) && len(cfg.Auth.JWTSecrets) == 0 && cfg.Auth.JWKSFile == "":
+		return fail(exitConfig, errors.New("auth.jwtSecrets or auth.jwksFile: auth.buyers has jwt, and no key can check one"))
+	case cfg.Auth.Takes(auth.ByJWT) && cfg.Auth.Audience == "":
+		return fail(exitConfig, errors.New("auth.audience: auth.buyers has jwt, and tokens must be for this service"))
+	case cfg.Auth.Takes(auth.BySigned) && len(cfg.Auth.Signers) == 0:
+		return fail(exitConfig, errors.New("auth.signers: auth.buyers has signed, and nobody may sign"))
 	}
 	return nil
 }
@@ -43,7 +57,7 @@ func (c *cli) runServe(ctx context.Context, cfg conf.Config) error {
 	}
 	n, err := newNode(ctx, cfg, log, listeners, c.faults)
 	if err != nil {
-		return fail(exitUnavailable, err)
+		return err
 	}
 	served := n.start()
 	log.Info("serving", "public", n.servers.PublicAddr().String(), "admin", n.servers.AdminAddr().String())

@@ -40,12 +40,6 @@ func (c *cli) skuCommand() *cobra.Command {
 	return group
 }
 
-// admin connects a command to the admin API.
-func (c *cli) admin(cmd *cobra.Command) (*client, error) {
-	given, _ := cmd.Flags().GetString("admin")
-	return c.newClient("admin", given, adminEnv, defaultAdmin)
-}
-
 // adminSKU is admin for a command about one SKU, with that SKU's path.
 func (c *cli) adminSKU(cmd *cobra.Command, id string) (cl *client, path string, err error) {
 	if cl, err = c.admin(cmd); err == nil {
@@ -134,14 +128,14 @@ func (c *cli) skuListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := result{header: []string{"SKU", "STATE", "TOTAL", "PROMISED", "AVAILABLE", "SOLD", "LIMIT", "SLOTS", "OPENS AT"}}
+			r := result{header: []string{"SKU", "STATE", "TOTAL", "PROMISED", "AVAILABLE", "SOLD", "LIMIT", "SLOTS", "TOKEN", "OPENS AT"}}
 			for _, raw := range rows {
 				v, err := parseSKU(raw)
 				if err != nil {
 					return err
 				}
 				r.add(raw, v.SKU, v.State, whole(v.Ledger.Total), whole(v.Ledger.Promised), whole(v.Ledger.Available), whole(v.Ledger.Sold),
-					whole(v.Limit), strconv.Itoa(v.Slots), moment(&v.OpensAt))
+					whole(v.Limit), strconv.Itoa(v.Slots), v.PurchaseToken, moment(&v.OpensAt))
 			}
 			return c.print(r)
 		},
@@ -161,6 +155,7 @@ func (c *cli) printSKU(v skuView) error {
 		[2]string{"limit", whole(v.Limit)},
 		[2]string{"slots", strconv.Itoa(v.Slots)},
 		[2]string{"reserve", strconv.Itoa(v.ReservePct) + " %"},
+		[2]string{"purchase token", v.PurchaseToken},
 		[2]string{"opens at", moment(&v.OpensAt)},
 		[2]string{"closes at", moment(v.ClosesAt)},
 		[2]string{"payment window", v.PaymentWindow},

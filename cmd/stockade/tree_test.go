@@ -78,8 +78,8 @@ func TestEveryExampleParses(t *testing.T) {
 
 // What changes a SKU can be tried without changing it; what only reads has no such flag to wonder about.
 func TestWhatChangesHasADryRun(t *testing.T) {
-	changing := []string{"create", "load", "open", "pause", "close", "adjust", "slots", "path", "closeout", "cancel", "pay", "replay", "drop", "set"}
-	groups := []string{"sku", "order", "dead", "toggle"}
+	changing := []string{"create", "load", "open", "pause", "close", "adjust", "slots", "path", "closeout", "cancel", "pay", "replay", "drop", "set", "revoke"}
+	groups := []string{"sku", "order", "dead", "toggle", "token"}
 	for _, cmd := range leaves(newRoot()) {
 		if !slices.Contains(groups, cmd.Parent().Name()) {
 			continue
@@ -94,7 +94,8 @@ func TestWhatChangesHasADryRun(t *testing.T) {
 // Without a service, and with a wrong configuration, nothing is written to standard output, and one line says why.
 func TestFailuresWriteToStandardErrorOnly(t *testing.T) {
 	env := []string{adminEnv + "=http://127.0.0.1:1", publicEnv + "=http://127.0.0.1:1"}
-	offline := []string{"stockade version", "stockade errors", "stockade config reference", "stockade check"}
+	offline := []string{"stockade version", "stockade errors", "stockade config reference", "stockade check",
+		"stockade token create", "stockade token list", "stockade token revoke"}
 	for _, cmd := range leaves(newRoot()) {
 		path := cmd.CommandPath()
 		if slices.Contains(offline, path) {
@@ -173,6 +174,14 @@ func TestWrongCommandLines(t *testing.T) {
 		{"toggle set path mysql --reason x", exitData, "there is no toggle"},
 		{"toggle set durability journal --reason x --sku a/b", exitData, "must match"},
 		{"toggle set durability", exitUsage, "takes NAME VALUE, got 1 argument"},
+		{"token create ada", exitUsage, "--role is required"},
+		{"token create ada --role king", exitData, "role must be viewer, operator or admin"},
+		{"token create stockade --role viewer", exitData, "is reserved"},
+		{"token create a/b --role viewer", exitData, "must match"},
+		{"token create ada --role viewer --for -1h", exitData, "--for: must be"},
+		{"token list", exitUsage, "--file or " + tokensFileEnv + " is required"},
+		{"token revoke ada", exitUsage, "--file or " + tokensFileEnv + " is required"},
+		{"sku list --token stk_short", exitUsage, "--token: must be an admin token"},
 		{"dead show x", exitData, "must be the number of a dead letter"},
 		{"dead drop 0", exitData, "must be the number of a dead letter"},
 		{"dead replay", exitUsage, "takes SEQ, got 0 arguments"},

@@ -106,6 +106,7 @@ func (m *market) operate(n *proctest.Node, method, path string, body any) ([]byt
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	proctest.AsAdmin(req)
 	return m.do(req)
 }
 

@@ -4,6 +4,7 @@ package proctest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,6 +22,17 @@ const (
 	StartBound = 30 * time.Second // a loaded machine runs other tests meanwhile
 	StopBound  = 15 * time.Second // what the service promises for SIGTERM
 	logTail    = 60               // lines shown on failure
+)
+
+// Credentials of every node that Launch starts. Nodes of one installation share them.
+const (
+	// AdminToken is an admin's, named "proctest".
+	AdminToken = "stk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	// PurchaseSecret signs purchase tokens.
+	PurchaseSecret = "a secret for tests that everybody may know"
+
+	adminTokensFile = `[{name: proctest, role: admin, sha256: "%x"}]`
+	reason          = "a test does it"
 )
 
 // Program is a binary that is the stockade command, and the environment that makes it so.
@@ -55,14 +67,21 @@ type Node struct {
 }
 
 // Launch starts a node with a configuration file and settings of its own, key=value. It stops with the test, at the
-// latest, and then has to stop well.
+// latest, and then has to stop well. Settings and the file may name other credentials than those of this package.
 func Launch(t *testing.T, program Program, name, config string, settings ...string) *Node {
 	t.Helper()
 	args := []string{"serve", "-c", config, "--set", "nodeName=" + name}
 	for _, s := range settings {
 		args = append(args, "--set", s)
 	}
-	p, err := Start("node "+name, program.Command(args...), filepath.Join(t.TempDir(), name+".log"))
+	dir := t.TempDir()
+	tokens := filepath.Join(dir, "admin-tokens.yaml")
+	if err := os.WriteFile(tokens, fmt.Appendf(nil, adminTokensFile, sha256.Sum256([]byte(AdminToken))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := program.Command(args...)
+	cmd.Env = append(cmd.Env, "STOCKADE_AUTH_ADMIN_TOKENS_FILE="+tokens, "STOCKADE_AUTH_PURCHASE_TOKEN_SECRETS="+PurchaseSecret)
+	p, err := Start("node "+name, cmd, filepath.Join(dir, name+".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +181,7 @@ func (n *Node) CLI(args ...string) []byte {
 // TryCLI is CLI for commands that may fail.
 func (n *Node) TryCLI(args ...string) ([]byte, error) {
 	cmd := n.program.Command(append(args, "-o", "json")...)
-	cmd.Env = append(cmd.Env, "STOCKADE_ADMIN_URL="+n.Admin, "STOCKADE_PUBLIC_URL="+n.Public)
+	cmd.Env = append(cmd.Env, "STOCKADE_ADMIN_URL="+n.Admin, "STOCKADE_PUBLIC_URL="+n.Public, "STOCKADE_ADMIN_TOKEN="+AdminToken)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
@@ -174,7 +193,12 @@ func (n *Node) TryCLI(args ...string) ([]byte, error) {
 // Read asks the admin API without the cost of a process, for looks in a loop.
 func (n *Node) Read(path string, into any) error {
 	client := http.Client{Timeout: 5 * time.Second} // a node may be suspended
-	resp, err := client.Get(n.Admin + path)
+	req, err := http.NewRequest(http.MethodGet, n.Admin+path, nil)
+	if err != nil {
+		return err
+	}
+	AsAdmin(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -183,4 +207,10 @@ func (n *Node) Read(path string, into any) error {
 		return fmt.Errorf("GET %s: %s", path, resp.Status)
 	}
 	return json.NewDecoder(resp.Body).Decode(into)
+}
+
+// AsAdmin makes a request one of an admin, with a reason for the audit log.
+func AsAdmin(req *http.Request) {
+	req.Header.Set("Authorization", "Bearer "+AdminToken)
+	req.Header.Set("X-Reason", reason)
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stockade/biz/auth"
+	"stockade/biz/sale"
+)
+
+func TestTokens(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "admin-tokens.yaml")
+	env := []string{tokensFileEnv + "=" + file}
+	var ada, bob tokenView
+	for line, into := range map[string]*tokenView{"ada --role admin": &ada, "bob --role viewer --for 12h": &bob} {
+		got := runWith(t, env, append(strings.Fields("token create "+line), "-o", "json")...)
+		if err := json.Unmarshal([]byte(got.stdout), into); err != nil || got.code != exitOK || !auth.ValidToken(into.Token) {
+			t.Fatalf("create %s: %v, %+v", line, err, got)
+		}
+	}
+	if left := time.Until(bob.Expires); left < 11*time.Hour || left > 12*time.Hour || !ada.Expires.IsZero() {
+		t.Errorf("bob's token ends in %v, ada's at %v", left, ada.Expires)
+	}
+	if got := runWith(t, env, "token", "create", "ada", "--role", "viewer"); got.code != exitRefused || strings.Contains(got.stdout, "stk_") {
+		t.Errorf("the same name again: %+v", got)
+	}
+	list := runWith(t, env, "token", "list")
+	if list.code != exitOK || strings.Count(list.stdout, "\n") != 3 || strings.Contains(list.stdout, ada.Token) || !strings.Contains(list.stdout, "viewer") {
+		t.Errorf("list: %+v", list)
+	}
+	known, err := auth.ReadAdminTokens(file)
+	if err != nil || len(known) != 2 {
+		t.Fatalf("the file: %v, %v", known, err)
+	}
+	if got := runWith(t, env, "token", "revoke", "ada", "--dry-run"); got.code != exitOK || !strings.Contains(got.stdout, "would revoke") {
+		t.Errorf("revoke --dry-run: %+v", got)
+	}
+	if got := runWith(t, nil, "token", "revoke", "ada", "--file", file); got.code != exitOK {
+		t.Errorf("revoke: %+v", got)
+	}
+	if got := runWith(t, nil, "token", "revoke", "ada", "--file", file); got.code != exitRefused {
+		t.Errorf("revoke again: %+v", got)
+	}
+	if known, err = auth.ReadAdminTokens(file); err != nil || len(known) != 1 || !known[0].Matches(bob.Token) {
+		t.Errorf("after revoking ada: %v, %v", known, err)
+	}
+}
+
+// Without a file the entry is printed for whoever writes it, and is what a file takes.
+func TestTokenWithoutAFile(t *testing.T) {
+	var v tokenView
+	got := runWith(t, nil, "token", "create", "ada", "--role", "operator", "-o", "json")
+	if err := json.Unmarshal([]byte(got.stdout), &v); err != nil {
+		t.Fatalf("%v in %+v", err, got)
+	}
+	entries, err := auth.ParseAdminTokens([]byte(v.Entry))
+	if err != nil || len(entries) != 1 || !entries[0].Matches(v.Token) || entries[0].Role != auth.RoleOperator {
+		t.Errorf("entry %q: %v, %v", v.Entry, entries, err)
+	}
+	if got := runWith(t, nil, "token", "create", "ada", "--role", "viewer"); !strings.Contains(got.stdout, "- name: ada") {
+		t.Errorf("got %+v", got)
+	}
+	dry := runWith(t, nil, "token", "create", "ada", "--role", "viewer", "--dry-run")
+	if dry.code != exitOK || strings.Contains(dry.stdout, auth.TokenPrefix) {
+		t.Errorf("a dry run: %+v", dry)
+	}
+}
+
+// A broken file is nobody's to overwrite.
+func TestABrokenFileOfTokensStays(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "admin-tokens.yaml")
+	if err := os.WriteFile(file, []byte("tokens: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := runWith(t, nil, "token", "create", "ada", "--role", "admin", "--file", file); got.code != exitConfig || got.stdout != "" {
+		t.Errorf("got %+v", got)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "tokens: []\n" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+}
+
+// A token comes from the flag, then the environment, then the file of dev, which no other machine is sent.
+func TestWhereTheTokenComesFrom(t *testing.T) {
+	f := newFake(t)
+	f.add("demo", sale.Draft, 5, 0)
+	var sent string
+	f.look = func(r *http.Request) { sent = r.Header.Get("Authorization") }
+	t.Chdir(t.TempDir())
+	tokens := map[string]string{}
+	for i, from := range []string{"flag", "env", "file"} {
+		tokens[from] = auth.TokenPrefix + strings.Repeat(string(rune('B'+i)), 42) + "A"
+	}
+	env := []string{adminEnv + "=" + f.URL}
+	try := func(want string, env []string, args ...string) {
+		t.Helper()
+		if got := runWith(t, env, append([]string{"sku", "show", "demo"}, args...)...); got.code != exitOK || sent != want {
+			t.Errorf("%q: sent %q, want %q; %+v", args, sent, want, got)
+		}
+	}
+	try("", env)
+	if err := os.MkdirAll(filepath.Dir(adminTokenFile), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(adminTokenFile, []byte(tokens["file"]+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try("Bearer "+tokens["file"], env)
+	try("Bearer "+tokens["env"], append(env, adminTokenEnv+"="+tokens["env"]))
+	try("Bearer "+tokens["flag"], append(env, adminTokenEnv+"="+tokens["env"]), "--token", tokens["flag"])
+	for base, want := range map[string]bool{
+		"http://127.0.0.1:8081": true, "http://[::1]:8081": true, "http://localhost": true, "http://10.0.0.7:8081": false, "https://shop.example": false,
+	} {
+		if onThisMachine(base) != want {
+			t.Errorf("%s is on this machine: %v", base, !want)
+		}
+	}
+}
+
+// Who is refused for want of a token reads where to put one.
+func TestARefusedTokenSaysWhereItCameFrom(t *testing.T) {
+	f := newFake(t)
+	f.refuse = func(w http.ResponseWriter) bool {
+		refuse(w, 401, "UNAUTHENTICATED", "Authorization", "")
+		return true
+	}
+	t.Chdir(t.TempDir())
+	got := runWith(t, []string{adminEnv + "=" + f.URL}, "sku", "list")
+	if got.code != exitDenied || !strings.Contains(got.stderr, "give a token by --token, "+adminTokenEnv) {
+		t.Errorf("without a token: %+v", got)
+	}
+	got = f.try(t, "sku", "list")
+	if got.code != exitDenied || !strings.Contains(got.stderr, "the token is from "+adminTokenEnv) || strings.Contains(got.stderr, testToken) {
+		t.Errorf("with a wrong one: %+v", got)
+	}
+}
+
+// The token of dev opens the admin API, outlives a restart, and is for its owner's eyes.
+func TestTheTokenOfDev(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "stockade.db")
+	b, stop := startDev(t, path)
+	info, err := os.Stat(b.File)
+	if err != nil || info.Mode().Perm() != 0o600 || b.File != filepath.Join(dir, devTokenFile) {
+		t.Errorf("the file of the token: %v, %v", info, err)
+	}
+	env := []string{adminEnv + "=" + b.Admin}
+	if got := runWith(t, env, "sku", "list"); got.code != exitDenied {
+		t.Errorf("without a token: %+v", got)
+	}
+	if got := runWith(t, append(env, adminTokenEnv+"="+b.Token), "sku", "list"); got.code != exitOK {
+		t.Errorf("with dev's token: %+v", got)
+	}
+	if code := stop(); code != exitOK {
+		t.Fatalf("dev ended with %d", code)
+	}
+	if again, _ := startDev(t, path); again.Token != b.Token {
+		t.Errorf("another start has token %q, the first had %q", again.Token, b.Token)
+	}
+}
