@@ -1,8 +1,10 @@
 package service_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,14 +13,17 @@ import (
 
 	"stockade/biz/sale"
 	"stockade/biz/service"
+	"stockade/shard"
 )
 
-// tale is a random life of a SKU's orders: bought, written, paid, cancelled, expired and compensated between and inside
-// reshares, with credits whose requests and answers get lost.
+// tale is a random life of a SKU's orders on two nodes: bought, written, paid, cancelled, expired and compensated between
+// and inside reshares, with credits whose requests and answers get lost, and beside which the other node credits and
+// reshares.
 type tale struct {
 	*rapid.T
-	*till
-	node   *testNode
+	lab    *lab
+	nodes  [2]*testNode
+	tills  [2]*till
 	sku    sale.SKU
 	orders map[sale.OrderID]*sale.Order // as they must stand
 	ids    []sale.OrderID
@@ -33,13 +38,20 @@ func (h *tale) must(err error) {
 	}
 }
 
+// one is where the next step happens, and the other node.
+func (h *tale) one() (s *till, n *testNode, other int) {
+	i := rapid.IntRange(0, 1).Draw(h.T, "node")
+	return h.tills[i], h.nodes[i], 1 - i
+}
+
 func (h *tale) buy() {
+	s, n, _ := h.one()
 	buyer := rapid.SampledFrom(buyers).Draw(h.T, "buyer")
 	h.bought++
 	written := rapid.IntRange(0, 3).Draw(h.T, "written") > 0
-	o, err := h.till.buy(h.Context(), h.node, h.sku.ID, buyer, fmt.Sprint("k", h.bought), rapid.Int64Range(1, 3).Draw(h.T, "quantity"), written)
+	o, err := s.buy(h.Context(), n, h.sku.ID, buyer, fmt.Sprint("k", h.bought), rapid.Int64Range(1, 3).Draw(h.T, "quantity"), written)
 	h.must(err)
-	h.node.outcome()
+	n.outcome()
 	if o.ID == (sale.OrderID{}) {
 		return
 	}
@@ -83,7 +95,8 @@ func (h *tale) pay() {
 	case o.State == sale.OrderCreated:
 		want = sale.Changed
 	}
-	done, err := h.settler.Pay(h.Context(), o.ID, payment)
+	s, _, _ := h.one()
+	done, err := s.settler.Pay(h.Context(), o.ID, payment)
 	if o.State == sale.OrderPaid && want == sale.Already && done.Outcome == sale.RefundRequired {
 		want = sale.RefundRequired // this payment was the second one of its order
 	}
@@ -104,7 +117,8 @@ func (h *tale) cancel() {
 	want := map[sale.OrderState]sale.ChangeOutcome{
 		sale.OrderQueued: sale.StillQueued, sale.OrderCreated: sale.Changed, sale.OrderPaid: sale.IsPaid, sale.OrderClosed: sale.Already,
 	}[o.State]
-	done, err := h.settler.Cancel(h.Context(), o.ID, "", "operator")
+	s, _, _ := h.one()
+	done, err := s.settler.Cancel(h.Context(), o.ID, "", "operator")
 	h.check("cancel", o, done, err, want)
 	if want == sale.Changed {
 		h.closed(o, sale.ReasonCancelled)
@@ -116,7 +130,8 @@ func (h *tale) compensate() {
 	if o == nil {
 		return
 	}
-	done, err := h.settler.Compensate(h.Context(), o.ID, "dead letter")
+	s, _, _ := h.one()
+	done, err := s.settler.Compensate(h.Context(), o.ID, "dead letter")
 	if o.State == sale.OrderQueued {
 		h.check("compensate", o, done, err, sale.Changed)
 		h.closed(o, sale.ReasonCompensated)
@@ -128,7 +143,8 @@ func (h *tale) compensate() {
 // expire lets windows end, and the sweeper find them.
 func (h *tale) expire() {
 	h.lab.clock.advance(time.Duration(rapid.IntRange(1, 12).Draw(h.T, "minutes")) * time.Minute)
-	h.must(h.expirer.Round(h.Context()))
+	s, _, _ := h.one()
+	h.must(s.expirer.Round(h.Context()))
 	now := h.lab.clock.Now()
 	for _, o := range h.orders {
 		if o.State == sale.OrderCreated && !o.ExpiresAt.After(now) {
@@ -145,49 +161,102 @@ func (h *tale) write() {
 	}
 	late := *o
 	late.State, late.Reason = sale.OrderQueued, ""
-	h.must(h.till.write(h.Context(), late))
+	h.must(h.tills[0].write(h.Context(), late))
 	if o.State == sale.OrderQueued {
 		o.State = sale.OrderCreated
 	}
 }
 
+// order is a reshare, light more often than not: a full one knows all closed orders.
+func (h *tale) order() service.ReshareOrder {
+	return service.ReshareOrder{Reason: "test", Full: rapid.IntRange(0, 3).Draw(h.T, "full") == 0}
+}
+
 // reshare lays the stock out anew, or gets half-way.
 func (h *tale) reshare() {
-	order := service.ReshareOrder{Reason: "test", Full: rapid.Bool().Draw(h.T, "full")}
-	half := rapid.Bool().Draw(h.T, "half")
+	_, n, _ := h.one()
+	half := rapid.IntRange(0, 3).Draw(h.T, "half") == 0
 	if half {
-		h.node.plan(rapid.IntRange(0, 12).Draw(h.T, "steps"), rapid.SampledFrom([]faultKind{crashBefore, crashAfter}).Draw(h.T, "fault"))
+		n.plan(rapid.IntRange(0, 12).Draw(h.T, "steps"), rapid.SampledFrom([]faultKind{crashBefore, crashAfter}).Draw(h.T, "fault"))
 	}
-	err := h.node.resharer.Run(h.Context(), h.sku.ID, order)
-	h.node.plan(0, noFault)
+	err := n.resharer.Run(h.Context(), h.sku.ID, h.order())
+	n.plan(0, noFault)
 	if !half {
 		h.must(err)
 	}
 }
 
+// credit runs a round on one node. Before the gate is asked, and before what it says is noted, the other node may credit
+// the same restocks, or reshare.
 func (h *tale) credit() {
-	h.gate.lose = func() faultKind {
+	s, _, other := h.one()
+	s.gate.lose = func() faultKind {
 		return rapid.SampledFrom([]faultKind{noFault, lostRequest, lostReply}).Draw(h.T, "loss")
 	}
-	h.must(h.creditor.Round(h.Context(), 0))
-	h.gate.lose = noLoss
+	s.gate.meanwhile = func() {
+		switch rapid.IntRange(0, 5).Draw(h.T, "meanwhile") {
+		case 0:
+			h.must(h.tills[other].creditor.Round(h.Context(), 0))
+		case 1:
+			h.must(h.nodes[other].resharer.Run(h.Context(), h.sku.ID, h.order()))
+		}
+	}
+	h.must(s.creditor.Round(h.Context(), 0))
+	s.gate.lose, s.gate.meanwhile = noLoss, func() {}
 }
 
-// end lets everything settle and checks that every unit is promised or left.
+// end lets everything settle and checks that every unit is promised or left, and counted for the buyer who has it.
 func (h *tale) end() {
 	listing, err := h.lab.db.Listing(h.Context(), h.sku.ID)
 	h.must(err)
 	if !listing.Ledger.Live() {
-		h.must(h.node.resharer.Run(h.Context(), h.sku.ID, service.ReshareOrder{Reason: "end"}))
+		h.must(h.nodes[0].resharer.Run(h.Context(), h.sku.ID, service.ReshareOrder{Reason: "end"}))
 	}
-	h.must(h.credited(h.Context(), h.sku.ID))
-	h.must(h.balance(h.Context(), h.sku.ID))
+	h.must(h.tills[0].credited(h.Context(), h.sku.ID))
+	h.must(h.tills[0].balance(h.Context(), h.sku.ID))
+	held := map[string]int64{}
 	for id, o := range h.orders {
-		seen, err := h.settler.AnyOrder(h.Context(), id)
+		if o.State != sale.OrderClosed {
+			held[o.Buyer] += o.Quantity
+		}
+		seen, err := h.tills[1].settler.AnyOrder(h.Context(), id)
 		if err != nil || seen != *o {
 			h.Fatalf("order %+v, %v, want %+v", seen, err, *o)
 		}
 	}
+	counted, err := h.lab.counts(h.Context(), h.sku)
+	h.must(err)
+	for _, buyer := range buyers {
+		if counted[buyer] != held[buyer] {
+			h.Fatalf("the shares count %d units for %s, who has %d", counted[buyer], buyer, held[buyer])
+		}
+	}
+}
+
+// counts sums up what the shares count for each buyer.
+func (l *lab) counts(ctx context.Context, sku sale.SKU) (map[string]int64, error) {
+	keys, err := l.keysOf(ctx, sku)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]int64{}
+	for _, key := range keys {
+		if !strings.HasSuffix(key, ":buyer") {
+			continue
+		}
+		rows, err := l.raw.HGetAll(ctx, key).Result()
+		if err != nil {
+			return nil, err
+		}
+		for buyer, row := range rows {
+			var units, undecided int64
+			if _, err := fmt.Sscanf(row, "%d:%d", &units, &undecided); err != nil || undecided != 0 {
+				return nil, fmt.Errorf("%s of %s: %q, %w", buyer, key, row, err)
+			}
+			of[buyer] += units
+		}
+	}
+	return of, nil
 }
 
 // TestSettlementModel checks that after everything has settled and every credit was applied, each unit is promised or
@@ -196,27 +265,36 @@ func TestSettlementModel(t *testing.T) {
 	setRapid(t, 60)
 	l := newLab(t)
 	l.config.ExpiryPerSecond = 1_000_000
-	gate := l.gate(t)
+	gates := [2]*shard.Gate{l.gate(t), l.gate(t)}
+	counted := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		n := l.node(gate)
-		defer n.stop()
-		h := &tale{
-			T: rt, till: newTill(l, gate, l.db), node: n, orders: map[sale.OrderID]*sale.Order{}, paid: map[string]sale.OrderID{},
+		h := &tale{T: rt, lab: l, orders: map[sale.OrderID]*sale.Order{}, paid: map[string]sale.OrderID{}}
+		credits := newCreditLog()
+		for i, gate := range gates {
+			h.nodes[i], h.tills[i] = l.node(gate), newTill(l, gate, l.db)
+			h.tills[i].gate.credits = credits
+			defer h.nodes[i].stop()
+			defer h.tills[i].settler.Close()
 		}
-		defer h.settler.Close()
 		var err error
-		h.sku, err = l.newSKU(rt.Context(), n, rapid.Int64Range(1, 20).Draw(rt, "total"), sale.SKU{
+		h.sku, err = l.newSKU(rt.Context(), h.nodes[0], rapid.Int64Range(1, 20).Draw(rt, "total"), sale.SKU{
 			Limit: 4, Slots: rapid.IntRange(1, 4).Draw(rt, "slots"), ReservePct: 10, OpensAt: l.clock.Now(),
 		})
 		h.must(err)
 		actions := []func(){
-			h.buy, h.buy, h.buy, h.buy, h.pay, h.cancel, h.cancel, h.compensate, h.expire, h.write, h.reshare, h.credit,
+			h.buy, h.buy, h.buy, h.buy, h.pay, h.cancel, h.cancel, h.compensate, h.expire, h.write,
+			h.reshare, h.reshare, h.credit, h.credit,
 		}
 		for range rapid.IntRange(5, 40).Draw(rt, "steps") {
 			rapid.SampledFrom(actions).Draw(rt, "action")()
 		}
 		h.end()
+		counted += credits.counted
 	})
+	t.Logf("%d credits came after a light reshare had counted the units", counted)
+	if counted == 0 {
+		t.Error("no credit came after a light reshare had counted the units")
+	}
 }
 
 // TestCreditsRaceReshares closes orders while their SKU is reshared all the time and every third credit loses its answer.
@@ -289,7 +367,7 @@ func creditsRaceReshares(t *testing.T, l *lab, orders int) {
 		t.Error(err)
 	}
 	s.mustBalance(t, sku.ID)
-	t.Logf("%d orders closed through %d reshares", orders, reshares)
+	t.Logf("%d orders closed through %d reshares; light ones had counted %d of them", orders, reshares, s.gate.credits.counted)
 	if reshares < 2 {
 		t.Errorf("only %d reshares", reshares)
 	}

@@ -17,7 +17,9 @@ import (
 // flakyGate loses some of the answers to credits, and some of the requests.
 type flakyGate struct {
 	service.Gate
-	lose func() faultKind // of the next call
+	lose      func() faultKind // of the next call
+	meanwhile func()           // happens before the shares are asked and after they have answered
+	credits   *creditLog
 }
 
 func (g flakyGate) Credit(ctx context.Context, credits []sale.Credit) ([]bool, error) {
@@ -25,11 +27,38 @@ func (g flakyGate) Credit(ctx context.Context, credits []sale.Credit) ([]bool, e
 	if kind == lostRequest {
 		return nil, errInjected
 	}
+	g.meanwhile()
 	applied, err := g.Gate.Credit(ctx, credits)
+	g.credits.note(credits, applied)
+	g.meanwhile()
 	if kind == lostReply {
 		return nil, errInjected
 	}
 	return applied, err
+}
+
+// creditLog knows which orders the shares have got back, on whatever node, and how many of them when a light reshare had
+// counted the units already.
+type creditLog struct {
+	mu      sync.Mutex
+	has     map[sale.OrderID]bool
+	counted int
+}
+
+func newCreditLog() *creditLog { return &creditLog{has: map[sale.OrderID]bool{}} }
+
+func (l *creditLog) note(credits []sale.Credit, applied []bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, c := range credits {
+		if i >= len(applied) || !applied[i] || l.has[c.Order] {
+			continue
+		}
+		l.has[c.Order] = true
+		if c.Counted {
+			l.counted++
+		}
+	}
 }
 
 func noLoss() faultKind { return noFault }
@@ -86,7 +115,7 @@ type till struct {
 
 func newTill(l *lab, gate service.Gate, settlements service.Settlements) *till {
 	log := slog.New(slog.DiscardHandler)
-	s := &till{lab: l, gate: &flakyGate{gate, noLoss}, spy: &spy{}, trap: &trap{}}
+	s := &till{lab: l, gate: &flakyGate{gate, noLoss, func() {}, newCreditLog()}, spy: &spy{}, trap: &trap{}}
 	s.creditor = service.NewCreditor(l.config, service.CreditorParts{
 		Store: settlements, Ledgers: l.db, Gate: s.gate, Flags: s.spy, Hints: s.spy, Faults: s.trap, Log: log,
 	})
