@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -18,26 +19,30 @@ const (
 	maxToggleFor = 30 * 24 * time.Hour
 )
 
-// Toggles are an operator's switches. The errors of Set are *sale.InputError and sale.ErrUnavailable.
+// Toggles are an operator's switches. The errors of Set are *sale.InputError and sale.ErrUnavailable, and for the path of
+// one SKU *sale.StateError, sale.ErrConflict and sale.ErrNotFound too.
 type Toggles interface {
-	List() []service.ToggleState
-	Set(ctx context.Context, t sale.Toggle) error
+	List(ctx context.Context) []service.ToggleState
+	// Set tells, of the path, what became of each SKU.
+	Set(ctx context.Context, t sale.Toggle) ([]service.PathMove, error)
 }
 
 // TogglesJSON is the answer of GET /admin/v1/toggles and of a change.
 type TogglesJSON struct {
-	Toggles []service.ToggleState `json:"toggles"` // as they are in effect on this node
+	Toggles []service.ToggleState `json:"toggles"`         // as they are in effect on this node
+	Moves   []service.PathMove    `json:"moves,omitempty"` // of a change of the path
 }
 
 // ListToggles serves GET /admin/v1/toggles.
-func (a *API) ListToggles(_ context.Context, c *app.RequestContext) {
-	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List()})
+func (a *API) ListToggles(ctx context.Context, c *app.RequestContext) {
+	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List(ctx)})
 }
 
 // SetToggle serves PUT /admin/v1/toggles/{name}.
 func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
-	toggle := sale.Toggle{Name: strings.Clone(c.Param("name"))}
-	if _, known := sale.ToggleKindOf(toggle.Name); !known {
+	name, err := url.PathUnescape(strings.Clone(c.Param("name"))) // a lane's has colons, and may have brackets
+	toggle := sale.Toggle{Name: name}
+	if _, known := sale.ToggleKindOf(toggle.Name); err != nil || !known {
 		badInput(BadRequest, "name", "must be a toggle's name; GET /admin/v1/toggles lists them").Write(c)
 		return
 	}
@@ -51,11 +56,12 @@ func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
 		problem.Write(c)
 		return
 	}
-	if err := a.Toggles.Set(ctx, toggle); err != nil {
-		a.fail(c, err)
+	moves, err := a.Toggles.Set(ctx, toggle)
+	if err != nil {
+		a.failSKU(c, err)
 		return
 	}
-	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List()})
+	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List(ctx), Moves: moves})
 }
 
 // toggle decodes {"value", "reason", "scope", "for", "actor"}, of which the first two must be there. What values there

@@ -157,6 +157,7 @@ func TestAnswersMatchTheirSchemas(t *testing.T) {
 		got    reply
 	}{
 		{"Accepted", n.buy(t, `{"quantity":1}`)},
+		{"PurchaseToken", n.token(t, "demo", "", "X-Buyer-Id: u1")},
 		{"Stock", send(t, "GET", n.publicURL()+"/v1/skus/demo", "")},
 		{"Order", send(t, "GET", n.publicURL()+"/v1/orders/"+someID.String(), "", "X-Buyer-Id: u1")},
 		{"OrderPage", send(t, "GET", n.publicURL()+"/v1/orders", "", "X-Buyer-Id: u1")},
@@ -167,6 +168,8 @@ func TestAnswersMatchTheirSchemas(t *testing.T) {
 		{"Audit", send(t, "GET", n.adminURL()+"/admin/v1/skus/demo/audit", "")},
 		{"Reconciliation", send(t, "POST", n.adminURL()+"/admin/v1/skus/demo/reconcile", "")},
 		{"Closeout", send(t, "GET", n.adminURL()+"/admin/v1/skus/demo/closeout", "")},
+		{"Node", send(t, "GET", n.adminURL()+"/admin/v1/node", "")},
+		{"Toggles", send(t, "PUT", n.adminURL()+"/admin/v1/toggles/path", `{"value":"mysql","reason":"r"}`)},
 		{"DeadLetter", send(t, "GET", n.adminURL()+"/admin/v1/dead/1", "")},
 		{"DeadLetterPage", send(t, "GET", n.adminURL()+"/admin/v1/dead?limit=1", "")},
 		{"Readiness", send(t, "GET", n.publicURL()+"/readyz", "")},

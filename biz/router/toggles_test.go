@@ -21,7 +21,7 @@ type levers struct {
 	err error
 }
 
-func (l *levers) List() []service.ToggleState {
+func (l *levers) List(context.Context) []service.ToggleState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := []service.ToggleState{{Toggle: sale.Toggle{Name: sale.ToggleRelay, Value: sale.WorkRuns}, Source: service.ToggleDefault}}
@@ -31,13 +31,16 @@ func (l *levers) List() []service.ToggleState {
 	return all
 }
 
-func (l *levers) Set(_ context.Context, t sale.Toggle) error {
+func (l *levers) Set(_ context.Context, t sale.Toggle) ([]service.PathMove, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
 		l.set = append(l.set, t)
 	}
-	return l.err
+	if l.err == nil && t.Name == sale.TogglePath {
+		return []service.PathMove{{SKU: "demo", Path: t.Value}}, nil
+	}
+	return nil, l.err
 }
 
 // fail makes every later Set fail.
@@ -81,7 +84,7 @@ func TestTogglesRefuse(t *testing.T) {
 		status        int
 		code, because string
 	}{
-		{"path", `{"value":"mysql","reason":"r"}`, 400, "BAD_REQUEST", "name"},
+		{"pathos", `{"value":"mysql","reason":"r"}`, 400, "BAD_REQUEST", "name"},
 		{"relay", `{"reason":"r"}`, 422, "INVALID_FIELD", "value"},
 		{"relay", `{"value":"pause"}`, 422, "INVALID_FIELD", "reason"},
 		{"relay", `{"value":"pause","reason":"r","for":"0s"}`, 422, "INVALID_FIELD", "for"},

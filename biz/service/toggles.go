@@ -25,6 +25,10 @@ const (
 	maxToggleActor = 128 // bytes
 )
 
+// ToggleHint is the hint that toggles changed. It is no SKU's id: a node that hears it has no reason to forget what it
+// knows of SKUs, which it may need while MySQL is sick.
+const ToggleHint = "!toggles"
+
 // MaxToggleReason bounds the reason of a toggle, in bytes.
 const MaxToggleReason = 1024
 
@@ -66,7 +70,8 @@ const (
 // ToggleState is a toggle as it is in effect on this node.
 type ToggleState struct {
 	sale.Toggle
-	Source ToggleSource `json:"source"`
+	Source  ToggleSource `json:"source"`
+	Runbook string       `json:"runbook"` // its page in conf/runbook
 }
 
 // NewToggles returns toggles at their defaults; Load and Run read the others. Nil Toggles are at their defaults too.
@@ -86,6 +91,21 @@ func (t *Toggles) List() []ToggleState { return slices.Clone(t.current.Load().st
 // Set stores a toggle for all nodes and has them look. What this node's file says still wins here. Errors:
 // *sale.InputError, sale.ErrUnavailable.
 func (t *Toggles) Set(ctx context.Context, toggle sale.Toggle) error {
+	if err := t.check(toggle); err != nil {
+		return err
+	}
+	if err := t.parts.Store.SetToggle(ctx, toggle); err != nil {
+		return unavailable(err)
+	}
+	_ = t.parts.Hints.Send(ctx, ToggleHint) // without it the others look within toggleStoreEvery
+	if err := t.readStore(ctx); err != nil {
+		t.trouble.warn(ctx, "toggles not readable", toggle.Scope, err)
+	}
+	return nil
+}
+
+// check refuses what cannot be set: *sale.InputError.
+func (t *Toggles) check(toggle sale.Toggle) error {
 	if err := toggle.Check(); err != nil {
 		return err
 	}
@@ -96,13 +116,6 @@ func (t *Toggles) Set(ctx context.Context, toggle sale.Toggle) error {
 		return sale.BadInput("actor", fmt.Sprintf("must be 1 to %d bytes", maxToggleActor))
 	case !toggle.Until.IsZero() && !toggle.Until.After(t.parts.Now()):
 		return sale.BadInput("for", "must be longer than nothing")
-	}
-	if err := t.parts.Store.SetToggle(ctx, toggle); err != nil {
-		return unavailable(err)
-	}
-	_ = t.parts.Hints.Send(ctx, toggle.Scope) // without it the others look within toggleStoreEvery
-	if err := t.readStore(ctx); err != nil {
-		t.trouble.warn(ctx, "toggles not readable", toggle.Scope, err)
 	}
 	return nil
 }

@@ -70,10 +70,13 @@ func says(toggles []sale.Toggle, name string) bool {
 // statesOf is one toggle by scope. What the file says for all SKUs wins over what is stored for one.
 func statesOf(name string, local, stored []sale.Toggle) map[string]ToggleState {
 	kind, _ := sale.ToggleKindOf(name)
-	states := map[string]ToggleState{"": {Toggle: sale.Toggle{Name: name, Value: kind.Default()}, Source: ToggleDefault}}
+	state := func(toggle sale.Toggle, source ToggleSource) ToggleState {
+		return ToggleState{Toggle: toggle, Source: source, Runbook: kind.Page()}
+	}
+	states := map[string]ToggleState{"": state(sale.Toggle{Name: name, Value: kind.Default()}, ToggleDefault)}
 	for _, toggle := range stored {
 		if toggle.Name == name {
-			states[toggle.Scope] = ToggleState{Toggle: toggle, Source: ToggleStored}
+			states[toggle.Scope] = state(toggle, ToggleStored)
 		}
 	}
 	if says(local, name) {
@@ -81,7 +84,7 @@ func statesOf(name string, local, stored []sale.Toggle) map[string]ToggleState {
 	}
 	for _, toggle := range local {
 		if toggle.Name == name {
-			states[toggle.Scope] = ToggleState{Toggle: toggle, Source: ToggleFile}
+			states[toggle.Scope] = state(toggle, ToggleFile)
 		}
 	}
 	return states

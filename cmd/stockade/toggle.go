@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,13 +66,11 @@ func (c *cli) toggleSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME VALUE --reason TEXT",
 		Short: "Set a toggle for all nodes",
-		Long: "Sets a toggle for all SKUs, or durability for one of them:\n\n" +
-			"  durability  outbox, journal   journal: accept before MySQL has the order, for when MySQL is down\n" +
-			"  relay       run, pause        publishing of accepted orders\n" +
-			"  consumer    run, pause        writing of orders\n" +
-			"  expiry      run, pause        closing of orders that were not paid in time\n" +
-			"  reshare     run, pause        reshares that start by themselves",
-		Example: "  stockade toggle set durability journal --reason maintenance --for 10m\n" +
+		Long:  toggleHelp(),
+		Example: "  stockade toggle set entrance closed --reason wrong-price\n" +
+			"  stockade toggle set rate_scale 50 --reason overload --for 10m\n" +
+			"  stockade toggle set breaker.lane.127.0.0.1:6379 open --reason sick-disk\n" +
+			"  stockade toggle set path mysql --sku demo --reason redis-is-down\n" +
 			"  stockade toggle set durability journal --sku demo --reason slow-disk\n" +
 			"  stockade toggle set relay pause --reason drill --dry-run",
 		Args: exactArgs("NAME", "VALUE"),
@@ -81,13 +82,13 @@ func (c *cli) toggleSetCommand() *cobra.Command {
 			if err := body.complete(args[0], args[1], span); err != nil {
 				return err
 			}
-			r := request{Method: http.MethodPut, Path: togglesPath + "/" + args[0], Body: body}
+			r := request{Method: http.MethodPut, Path: togglesPath + "/" + url.PathEscape(args[0]), Body: body}
 			if !dry {
 				raw, err := cl.call(cmd.Context(), r.Method, r.Path, r.Body)
 				if err != nil {
 					return err
 				}
-				return c.printToggles(raw)
+				return c.printChange(raw)
 			}
 			now, err := cl.call(cmd.Context(), http.MethodGet, togglesPath, nil)
 			if err != nil {
@@ -101,7 +102,7 @@ func (c *cli) toggleSetCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&body.Reason, "reason", "", "why, for those who look later (required)")
-	cmd.Flags().StringVar(&body.Scope, "sku", "", "only for this SKU (durability)")
+	cmd.Flags().StringVar(&body.Scope, "sku", "", "only for this SKU")
 	cmd.Flags().DurationVar(&span, "for", 0, "end by itself after this time, such as 10m (default: stay)")
 	cmd.Flags().StringVar(&body.Actor, "actor", "", "who does it (default: the user of this shell)")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent and the toggle as it is, and change nothing")
@@ -116,6 +117,8 @@ func (t *newToggle) complete(name, value string, span time.Duration) error {
 	switch {
 	case t.Reason == "":
 		return fail(exitUsage, errors.New("--reason is required"))
+	case name == sale.TogglePath && span > 0:
+		return fail(exitUsage, errors.New("--for: a path stays until it is changed"))
 	case span < 0:
 		return fail(exitData, errors.New("--for: must be a duration such as 10m"))
 	case span > 0:
@@ -128,6 +131,53 @@ func (t *newToggle) complete(name, value string, span time.Duration) error {
 	}
 	t.Value = value
 	t.Actor = firstOf(t.Actor, loginName())
+	return nil
+}
+
+// toggleHelp lists what can be set.
+func toggleHelp() string {
+	var text strings.Builder
+	text.WriteString("Sets a toggle for all SKUs; those marked with * may be set for a single SKU.\n\n")
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, kind := range sale.ToggleKinds() {
+		values, mark := strings.Join(kind.Values, ", "), " "
+		if kind.Values == nil {
+			values = "0 to 100"
+		}
+		if kind.PerSKU {
+			mark = "*"
+		}
+		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", mark, kind.Name, values, kind.Meaning)
+	}
+	_ = w.Flush() // a Builder takes everything
+	text.WriteString("\nbreaker.lane.HOST:PORT forces the lane to one Redis master. The path is changed before the answer, for one SKU or for\n" +
+		"every SKU with stock, and stays until it is changed; a node's toggles.file cannot set it.")
+	return text.String()
+}
+
+// printChange prints what a change left behind: of the path, what became of each SKU.
+func (c *cli) printChange(raw json.RawMessage) error {
+	all, err := parseToggles(raw)
+	if err != nil {
+		return err
+	}
+	if len(all.Moves) == 0 {
+		return c.printToggles(raw)
+	}
+	r := result{header: []string{"SKU", "PATH", "ERROR"}}
+	failed := 0
+	for _, m := range all.Moves {
+		r.add(m, m.SKU, m.Path, oneLine(firstOf(m.Error, "-")))
+		if m.Error != "" {
+			failed++
+		}
+	}
+	if err := c.print(r); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fail(exitTemporary, fmt.Errorf("%d of %d SKUs are not on the path; set it again to go on", failed, len(all.Moves)))
+	}
 	return nil
 }
 
@@ -144,9 +194,9 @@ func (c *cli) printToggles(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	r := result{header: []string{"TOGGLE", "SKU", "VALUE", "SOURCE", "UNTIL", "ACTOR", "REASON"}}
+	r := result{header: []string{"TOGGLE", "SKU", "VALUE", "SOURCE", "UNTIL", "ACTOR", "REASON", "RUNBOOK"}}
 	for _, t := range all.Toggles {
-		r.add(t, t.Name, firstOf(t.Scope, "-"), t.Value, string(t.Source), moment(&t.Until), oneLine(firstOf(t.Actor, "-")), oneLine(firstOf(t.Reason, "-")))
+		r.add(t, t.Name, firstOf(t.Scope, "-"), t.Value, string(t.Source), moment(&t.Until), oneLine(firstOf(t.Actor, "-")), oneLine(firstOf(t.Reason, "-")), firstOf(t.Runbook, "-"))
 	}
 	return c.print(r)
 }
