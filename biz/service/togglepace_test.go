@@ -21,13 +21,13 @@ const (
 	fileBound = 3 * time.Second
 )
 
-// hanging is a store that takes every question and answers none while it is stuck.
-type hanging struct {
+// stuckStore is a store that takes every question and answers none while it is stuck.
+type stuckStore struct {
 	switches
 	stuck bool
 }
 
-func (h *hanging) Toggles(ctx context.Context) ([]sale.Toggle, error) {
+func (h *stuckStore) Toggles(ctx context.Context) ([]sale.Toggle, error) {
 	h.mu.Lock()
 	stuck := h.stuck
 	h.mu.Unlock()
@@ -59,7 +59,7 @@ func (g *grapevine) Send(_ context.Context, hint string) error {
 type fleet struct {
 	grapevine
 	t     *testing.T
-	store hanging
+	store stuckStore
 	files []string
 }
 
