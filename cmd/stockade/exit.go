@@ -17,7 +17,7 @@ const (
 
 const exitHelp = `Exit status: 0 done, 1 refused or in disagreement, 64 wrong command line, 65 value not allowed, 69 service not
 available, 75 try again, 77 not permitted, 78 wrong configuration, 130 interrupted. check has
-its own, for monitors: 0 ready, 1 degraded, 2 not ready, 3 cannot tell.`
+its own, for monitors: 0 ready, 1 degraded, 2 not ready, 3 cannot tell; doctor adds 1 warnings, 2 failures.`
 
 // errSilent ends a command whose message is written already.
 var errSilent = errors.New("")
