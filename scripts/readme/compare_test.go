@@ -19,12 +19,16 @@ var masks = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`), "TIME"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`"request_id": *"[0-9a-f]{32}"`), `"request_id":"ID"`},
+	{regexp.MustCompile(`eyJ[\w.-]+`), "JWT"},
+	{regexp.MustCompile(`"order_id": *"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}"`), `"order_id":"NEW"`}, // not derived from a key
 	// Those of `make run`, which takes another buyer each time.
 	{regexp.MustCompile(`buyer-[0-9a-f]+`), "BUYER"},
 	{regexp.MustCompile(`/v1/orders/[0-9a-f-]{36} -H`), "/v1/orders/ORDER -H"},
 	{regexp.MustCompile(`\S*stockade order pay [0-9a-f-]{36}`), "stockade order pay ORDER"},
 	{regexp.MustCompile(`whsec_\S+`), "SECRET"},
 	{regexp.MustCompile(`the data is in \S+`), "the data is in FILE"},
+	{regexp.MustCompile(`stk_\S+`), "TOKEN"},
+	{regexp.MustCompile(`\S*(admin-tokens?)\b`), "$1"},
 }
 
 var (

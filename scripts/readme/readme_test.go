@@ -15,7 +15,7 @@ import (
 
 // Who follows the commands of which section.
 var (
-	embeddedSections = []string{"Run", "Buy", "Demo", "Test"}
+	embeddedSections = []string{"Run", "Buy", "Purchase tokens", "Demo", "Test"}
 	serverSections   = []string{"Real servers"}
 )
 
