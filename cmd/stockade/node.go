@@ -172,6 +172,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 		Settlements: n.settling.settler, DeadLetters: n.settling.burier,
 		Toggles: service.NewLevers(n.toggles, n.skus, n.log), Results: n.results, Node: n.figures(),
 		Operators: n.operators, Buyers: n.buyers,
+		Tokens: auth.NewPurchaseTokens(cfg.Auth.PurchaseTokenSecrets, time.Duration(cfg.Auth.PurchaseTokenMs)*time.Millisecond, time.Now),
 		SKUs: n.skus, Upkeep: n.skus, Health: n.health, Doctor: n.newDoctor(conservation), Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
 	})
 	return nil
