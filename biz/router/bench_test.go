@@ -10,6 +10,7 @@ import (
 	"github.com/cloudwego/hertz/pkg/app"
 	"github.com/cloudwego/hertz/pkg/route"
 
+	"stockade/biz/auth"
 	"stockade/biz/handler"
 	"stockade/biz/sale"
 	"stockade/biz/service"
@@ -33,8 +34,10 @@ func refusedPurchase(tb testing.TB) (*route.Engine, func() *app.RequestContext) 
 	cfg := DefaultConfig()
 	cfg.Public, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	s := &stub{}
+	known := auth.DefaultConfig()
+	known.Gateways = []string{"0.0.0.0/32"} // who a request without a connection is from
 	servers, err := open(cfg, Parts{
-		Sales: s, Orders: s, Stock: s, SKUs: s, Health: s, Limits: s, Winners: s,
+		Sales: s, Orders: s, Stock: s, SKUs: s, Health: s, Limits: s, Winners: s, Buyers: buyersOf(tb, known),
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
