@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudwego/hertz/pkg/app"
 
+	"stockade/biz/auth"
 	"stockade/biz/sale"
 	"stockade/biz/service"
 )
@@ -51,6 +52,9 @@ func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
 	problem := d.read(c)
 	if problem == nil {
 		problem = d.toggle(&toggle, a.Now())
+	}
+	if problem == nil && toggle.Name == sale.TogglePath && !Operator(c).Role.May(auth.RoleAdmin) {
+		problem = &Problem{Code: Forbidden, Detail: "the path needs the role " + string(auth.RoleAdmin)}
 	}
 	if problem != nil {
 		problem.Write(c)
