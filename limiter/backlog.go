@@ -18,7 +18,7 @@ const (
 	backlogClose   = 90              // percent of the most: below it the breaker closes
 )
 
-// Backlog is the breaker that stops selling while too many accepted orders wait to be written.
+// Backlog is the breaker that stops selling while too many accepted orders wait for the broker to take them.
 type Backlog struct {
 	most  int64
 	parts BacklogParts
@@ -99,9 +99,9 @@ func (b *Backlog) Look(ctx context.Context) {
 	b.count.Store(n)
 	switch open := b.open.Load(); {
 	case !open && n >= b.most:
-		b.change(sale.BreakerOpen, fmt.Sprintf("%d accepted orders or more wait to be written", n))
+		b.change(sale.BreakerOpen, fmt.Sprintf("%d accepted orders or more wait for the broker", n))
 	case open && n < b.most*backlogClose/100:
-		b.change(sale.BreakerClosed, fmt.Sprintf("%d accepted orders wait to be written", n))
+		b.change(sale.BreakerClosed, fmt.Sprintf("%d accepted orders wait for the broker", n))
 	}
 }
 

@@ -43,7 +43,7 @@ type Config struct {
 	// BreakersFile is the path of a YAML file with rules that win over those above; it is looked at once a second and need not
 	// be there. Empty: none. `lanes: {slowMs: 80}` changes one key of all lanes, `lane.10.0.0.1:6379: {…}` those of one.
 	BreakersFile string `yaml:"breakersFile"`
-	// BacklogMaxEvents is how many accepted orders may wait to be written, on all nodes together, before purchases are BUSY;
+	// BacklogMaxEvents is how many accepted orders of all nodes may wait for RabbitMQ to take them before purchases are BUSY;
 	// below nine tenths of it they are served again.
 	BacklogMaxEvents int `yaml:"backlogMaxEvents"`
 	// MaxInFlight is how many requests this node has in hand at most; one more is BUSY. Event streams do not count.
@@ -63,7 +63,7 @@ type Config struct {
 // second: a million buyers (34 MiB) and 131 072 addresses (4 MiB) are far above what the global rate lets through, and
 // leave room for a burst of guessed ids.
 //
-// Half a million orders that wait to be written are some minutes of a consumer's work. A machine whose processors are all
+// Half a million orders that wait for the broker are some minutes of its work. A machine whose processors are all
 // busy is no reason to refuse anybody while the answers come in time: a sale over 1 000 connections does that, so that more
 // than twice as many requests must wait, too.
 func DefaultConfig() Config {

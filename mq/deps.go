@@ -9,6 +9,24 @@ import (
 	"stockade/biz/sale"
 )
 
+// Breaker keeps envelopes away from a broker that is sick. Package limiter implements it.
+type Breaker interface {
+	// Allow asks for one envelope. Otherwise than with an error, done must be called once with what went wrong, or nil, and
+	// how long the broker took.
+	Allow() (done func(err error, took time.Duration), err error)
+	// Open tells, without asking for an envelope, whether it would be refused now.
+	Open() bool
+}
+
+// noBreaker is the breaker of a relay that was given none.
+type noBreaker struct{}
+
+func (noBreaker) Allow() (func(error, time.Duration), error) {
+	return func(error, time.Duration) {}, nil
+}
+
+func (noBreaker) Open() bool { return false }
+
 // Deps is what the parts of this package share besides their Config. The zero value works.
 type Deps struct {
 	Log *slog.Logger // default: discard
@@ -17,6 +35,8 @@ type Deps struct {
 	// Paused tells whether an operator paused the work of a toggle: sale.ToggleRelay, sale.ToggleConsumer or
 	// sale.ToggleExpiry. Default: never. It is asked often and must not block.
 	Paused func(toggle string) bool
+	// Breaker is asked by the relay before each envelope. Default: none.
+	Breaker Breaker
 	// Faults decides what happens between durable steps; default sale.NoFaults.
 	Faults sale.Faults
 	// Counters are raised by whoever gets them; give all parts of a process the same.
@@ -32,6 +52,9 @@ func (d Deps) withDefaults() Deps {
 	}
 	if d.Paused == nil {
 		d.Paused = func(string) bool { return false }
+	}
+	if d.Breaker == nil {
+		d.Breaker = noBreaker{}
 	}
 	if d.Faults == nil {
 		d.Faults = sale.NoFaults{}

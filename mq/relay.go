@@ -2,6 +2,7 @@ package mq
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type Outbox interface {
 // Relay brings accepted orders from the outbox to the broker: at once those that it is offered, by its sweepers those
 // that it was not, or whose publishing failed.
 //
-// While the broker is away, or sale.ToggleRelay pauses the relay, nothing piles up: what is offered is dropped, its row
+// While the broker is away or its breaker open, or sale.ToggleRelay pauses the relay, nothing piles up: what is offered is dropped, its row
 // stays NEW, and the sweepers wait. As soon as that is over a sweeper looks for such rows.
 type Relay struct {
 	cfg    Config
@@ -156,7 +157,7 @@ func (r *Relay) pack() {
 }
 
 func (r *Relay) publishOffered(orders []sale.Order) {
-	if r.paused() {
+	if r.held() {
 		r.missed.note()
 		r.deps.Counters.overflowed.Add(uint64(len(orders)))
 		return
@@ -164,7 +165,8 @@ func (r *Relay) publishOffered(orders []sale.Order) {
 	r.publish(orders, nil)
 }
 
-func (r *Relay) paused() bool { return r.deps.Paused(sale.ToggleRelay) }
+// held tells that nothing is to be published now: an operator paused the relay, or the breaker is open.
+func (r *Relay) held() bool { return r.deps.Paused(sale.ToggleRelay) || r.deps.Breaker.Open() }
 
 // publish sends one envelope as soon as the window has room. done, if any, is called when it has been dealt with, also
 // when it was never sent, and told whether the broker has it.
@@ -189,6 +191,12 @@ func (r *Relay) publish(orders []sale.Order, done func(confirmed bool)) {
 		r.release(done, false)
 		return
 	}
+	told, err := r.allow()
+	if err != nil {
+		r.missed.note()
+		r.release(done, false)
+		return
+	}
 	ids := make([]sale.OrderID, len(orders))
 	for i := range orders {
 		ids[i] = orders[i].ID
@@ -201,11 +209,32 @@ func (r *Relay) publish(orders []sale.Order, done func(confirmed bool)) {
 		Body:        body,
 		Mandatory:   true,
 	}, func(o Outcome) {
+		told(o)
 		if o == NotSent || o == Unknown { // a full queue is full for longer: the other sweeper comes back to it
 			r.missed.note()
 		}
 		r.settled <- packed{ids, o, done}
 	})
+}
+
+// allow asks the breaker for an envelope; told wants its outcome. A broker that is not connected is not asked about: it says
+// NotSent by itself, and is back as soon as its connection is. One that refuses or returns a message is well.
+func (r *Relay) allow() (told func(Outcome), err error) {
+	if !r.broker.Ready() {
+		return func(Outcome) {}, nil
+	}
+	done, err := r.deps.Breaker.Allow()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	return func(o Outcome) {
+		var sick error
+		if o == Unknown || o == NotSent {
+			sick = errors.New(o.String())
+		}
+		done(sick, time.Since(began))
+	}, nil
 }
 
 // sendable leaves out orders that no consumer could write. Their rows stay NEW, so that each sweep logs them again.

@@ -44,7 +44,7 @@ func (r *Relay) sweepMissed() {
 			return
 		case <-r.deps.After(jitter(missedPeriod)):
 		}
-		if !r.broker.Ready() || r.paused() || r.ring.behind() || !r.missed.look() {
+		if !r.broker.Ready() || r.held() || r.ring.behind() || !r.missed.look() {
 			continue
 		}
 		for more := true; more && !r.isClosing(); {

@@ -18,7 +18,7 @@ func (r *Relay) sweepNew() {
 // sweepOlder claims NEW rows of some age once and publishes them. It says that there is more as long as the broker takes
 // what it is given: a store may give out less than SweepBatch though there is more.
 func (r *Relay) sweepOlder(ctx context.Context, age time.Duration) (more bool, err error) {
-	if r.paused() || !r.broker.Ready() {
+	if r.held() || !r.broker.Ready() {
 		return false, nil // a claim would only put the rows off
 	}
 	claim, cancel := r.storeContext(ctx)

@@ -22,7 +22,7 @@ type noticeBody struct {
 func (r *Relay) sweepNotices() {
 	age := ms(r.cfg.NoticeSweepAfterMs)
 	r.sweepEvery("notices", age, func(ctx context.Context) (bool, error) {
-		if r.paused() || !r.broker.Ready() {
+		if r.held() || !r.broker.Ready() {
 			return false, nil
 		}
 		claim, cancel := r.storeContext(ctx)

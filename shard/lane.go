@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -19,6 +20,9 @@ type Breaker interface {
 	// flush, or nil, and how long Redis took.
 	Allow() (done func(err error, took time.Duration), err error)
 }
+
+// errUnfinished is what a breaker hears of a flush that did not come to its end.
+var errUnfinished = errors.New("the flush did not end")
 
 // alwaysAllow is the breaker of a gate that was given none.
 type alwaysAllow struct{}
@@ -70,16 +74,23 @@ func (l *lane) flush(group []*call) {
 	if err != nil {
 		f.fail(fmt.Errorf("%w: %w", sale.ErrNotSent, err))
 	} else {
-		// The group outlives any of its callers, so none of their contexts counts.
-		ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
-		start := time.Now()
-		err = l.send(ctx, f)
-		cancel()
-		done(err, time.Since(start))
+		l.guarded(f, done)
 	}
 	f.answer(group)
 	// Who was just answered often asks again at once: that call should find room in the next flush, not miss it.
 	runtime.Gosched()
+}
+
+// guarded sends a flight and tells the breaker how that went, whatever happens: one that waits for its probe for ever would
+// never close again.
+func (l *lane) guarded(f *flight, done func(error, time.Duration)) {
+	err := errUnfinished
+	start := time.Now()
+	defer func() { done(err, time.Since(start)) }()
+	// The group outlives any of its callers, so none of their contexts counts.
+	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
+	defer cancel()
+	err = l.send(ctx, f)
 }
 
 // send is send for the runs of a flight.

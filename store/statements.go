@@ -38,6 +38,7 @@ type statements struct {
 	archivePage, archiveCopy, archiveDelete                              string
 	toggleList, toggleSet, auditInsert                                   string
 	serverSettings, serverConnected, outboxWaiting, deadWaiting          string
+	outboxUndelivered                                                    string
 }
 
 func (s *statements) files() map[string]*string {
@@ -80,6 +81,7 @@ func (s *statements) files() map[string]*string {
 		"toggle_list": &s.toggleList, "toggle_set": &s.toggleSet, "audit_insert": &s.auditInsert,
 		"server_settings": &s.serverSettings, "server_connected": &s.serverConnected,
 		"outbox_waiting": &s.outboxWaiting, "dead_waiting": &s.deadWaiting,
+		"outbox_undelivered": &s.outboxUndelivered,
 	}
 }
 

@@ -98,6 +98,15 @@ type Flags interface {
 // Recent remembers orders that were just won on this node. Package cache implements it.
 type Recent interface{ Add(id sale.OrderID) }
 
+// Breaker keeps calls away from a dependency while it is sick. Package limiter implements it.
+type Breaker interface {
+	// Allow asks for one call; sale.ErrBreakerOpen refuses it. Otherwise done must be called once with the call's error, or
+	// nil, and how long it took.
+	Allow() (done func(err error, took time.Duration), err error)
+	// Open tells, without asking for a call, whether it would be refused now.
+	Open() bool
+}
+
 // Promiser decides groups of takes in MySQL. Package store implements it.
 type Promiser interface {
 	// Promise decides every take of a group; decisions come in the order of takes. It does not return an error: each

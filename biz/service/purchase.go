@@ -98,11 +98,8 @@ func (s *Sales) ask(ctx context.Context, p *purchase, share sale.Share) (sale.Ad
 
 // gateTrouble is the answer when a share did not say anything.
 func (s *Sales) gateTrouble(ctx context.Context, p *purchase, err error) sale.Result {
-	switch {
-	case errors.Is(err, sale.ErrQueueFull):
-		return busy(sale.ReasonQueueFull, p.id, false)
-	case errors.Is(err, sale.ErrNotSent), errors.Is(err, sale.ErrShuttingDown):
-		return busy(sale.ReasonDependency, p.id, false)
+	if errors.Is(err, sale.ErrQueueFull) || errors.Is(err, sale.ErrNotSent) || errors.Is(err, sale.ErrShuttingDown) {
+		return busy(reasonOf(err), p.id, false)
 	}
 	s.log.DebugContext(ctx, "gate did not answer", "sku", p.SKU, "error", err)
 	return busy(sale.ReasonDependency, p.id, true)
@@ -222,8 +219,10 @@ func (s *Sales) refused(ctx context.Context, p *purchase, d sale.Decision, verdi
 		}
 		return r, false, nil
 	case sale.NotTaken:
-		s.trouble.warn(ctx, "promise rolled back", p.SKU, d.Err)
-		return busy(sale.ReasonDependency, p.id, verdict == sale.Known), false, nil
+		if !errors.Is(d.Err, sale.ErrBreakerOpen) { // it has logged that it opened, and why
+			s.trouble.warn(ctx, "promise rolled back", p.SKU, d.Err)
+		}
+		return busy(reasonOf(d.Err), p.id, verdict == sale.Known), false, nil
 	}
 	return sale.Result{}, false, d.Err
 }
@@ -255,11 +254,7 @@ func (s *Sales) writerTrouble(ctx context.Context, p *purchase, take sale.Take, 
 	if neverServed && p.ownsTake(verdict) {
 		s.giveBack(ctx, take)
 	}
-	reason := sale.ReasonDependency
-	if errors.Is(err, sale.ErrQueueFull) {
-		reason = sale.ReasonQueueFull
-	}
-	return busy(reason, take.Order, !neverServed || verdict == sale.Known)
+	return busy(reasonOf(err), take.Order, !neverServed || verdict == sale.Known)
 }
 
 // giveBack drops the take before the refusal is answered, so that who hears the refusal finds the unit back. When the

@@ -25,9 +25,11 @@ type Sales struct {
 	healer    *Healer
 	results   *Results
 	faults    sale.Faults
-	now       func() time.Time
-	log       *slog.Logger
-	trouble   *trouble
+	// backlogged tells that too many accepted orders wait for the broker.
+	backlogged func() bool
+	now        func() time.Time
+	log        *slog.Logger
+	trouble    *trouble
 
 	running *inflight
 	bypass  *pathRate     // of path mysql
@@ -47,16 +49,21 @@ type SalesParts struct {
 	Healer    *Healer     // nil: nobody is told what a purchase finds amiss
 	Results   *Results    // nil: nobody counts
 	Faults    sale.Faults // nil: none
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Backlogged tells that too many accepted orders wait for the broker. Nil: never.
+	Backlogged func() bool
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // NewSales returns the purchase use case.
 func NewSales(cfg Config, p SalesParts) *Sales {
+	if p.Backlogged == nil {
+		p.Backlogged = func() bool { return false }
+	}
 	return &Sales{
 		cfg: cfg, catalogue: p.Catalogue, flags: p.Flags, gate: p.Gate, writer: p.Writer, orders: p.Orders,
 		recent: p.Recent, watcher: p.Watcher, toggles: p.Toggles, healer: p.Healer,
-		results: p.Results, faults: faultsOr(p.Faults), now: p.Now, log: p.Log,
+		results: p.Results, faults: faultsOr(p.Faults), backlogged: p.Backlogged, now: p.Now, log: p.Log,
 		trouble: newTrouble(p.Log, p.Now), running: newInflight(ms(cfg.PurchaseTimeoutMs)),
 		bypass: newPathRate(cfg.MysqlPathRate, p.Now), lookups: make(chan struct{}, cfg.LookupSlots),
 	}
@@ -166,6 +173,9 @@ func (s *Sales) sell(ctx context.Context, p *purchase) (sale.Result, error) {
 		return sale.Result{}, sale.ErrPurchaseTokenRequired
 	}
 	p.acknowledge = s.toggles.Durability(p.SKU) == sale.DurabilityJournal
+	if r, refused, err := s.heldOff(ctx, p); refused || err != nil {
+		return r, err
+	}
 	return s.try(ctx, p)
 }
 

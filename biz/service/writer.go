@@ -26,12 +26,16 @@ type WriterParts struct {
 	Promiser Promiser
 	Gate     Gate
 	Relay    Relay
+	Breaker  Breaker     // before each promise; nil: none
 	Faults   sale.Faults // nil: none
 }
 
 // NewWriter starts a writer; Close ends it.
 func NewWriter(cfg Config, parts WriterParts) *Writer {
 	parts.Faults = faultsOr(parts.Faults)
+	if parts.Breaker == nil {
+		parts.Breaker = alwaysClosed{}
+	}
 	w := &Writer{cfg: cfg, parts: parts}
 	w.batcher = batch.New(batch.Config{Queue: cfg.WriterQueue, MaxGroup: cfg.WriterGroup, Workers: cfg.Writers}, w.serve)
 	w.later = newCarrier(cfg.WriterQueue, cfg.WriterGroup, w.carry)
@@ -92,7 +96,7 @@ func (w *Writer) carry(takes []sale.Take) bool {
 
 // promise makes one promise. A fault behind the commit leaves everybody without an answer.
 func (w *Writer) promise(ctx context.Context, takes []sale.Take) []sale.Decision {
-	decisions := w.parts.Promiser.Promise(ctx, takes)
+	decisions := w.guarded(ctx, takes)
 	if !anyPromised(decisions) {
 		return decisions
 	}

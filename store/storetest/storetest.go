@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"ClaimNewIsExclusive", claimExclusive},
 		{"RecheckSent", recheckSent},
 		{"RenewAll", renewAll},
+		{"CountUndelivered", countUndelivered},
 		{"InsertOrders", insertOrders},
 		{"InsertOrdersRefusesPoison", insertPoison},
 		{"InsertOrdersMixed", insertMixed},
