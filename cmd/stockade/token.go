@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -197,6 +199,9 @@ func (c *cli) needTokensFile(cmd *cobra.Command) (string, error) {
 // changeTokens rewrites a file of admin tokens, which need not be there. One command at a time does, so that none undoes
 // what another one did.
 func changeTokens(file string, change func([]auth.AdminToken) ([]auth.AdminToken, error)) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fail(exitConfig, err)
+	}
 	lock, err := lockFile(file + ".lock")
 	switch {
 	case errors.Is(err, errLocked):

@@ -70,6 +70,8 @@ var rules = []rule{
 	{begins: "export", follow: (*reader).export},
 	{begins: "stockade serve", follow: (*reader).serve},
 	{begins: "stockade", follow: (*reader).tool},
+	{begins: "stockade token create", follow: (*reader).createToken},
+	{begins: ".bin/stockade", follow: (*reader).tool},
 	{begins: "curl", follow: (*reader).curl},
 }
 
@@ -131,6 +133,17 @@ func (r *reader) tool(ctx context.Context, c command) (string, error) {
 	return string(out), err
 }
 
+var adminToken = regexp.MustCompile(`token +(stk_\S+)`)
+
+// createToken keeps the token for when the page exports it.
+func (r *reader) createToken(ctx context.Context, c command) (string, error) {
+	out, err := r.tool(ctx, c)
+	if found := adminToken.FindStringSubmatch(out); found != nil {
+		r.values["STOCKADE_ADMIN_TOKEN"] = found[1]
+	}
+	return out, err
+}
+
 // banner finds the addresses in what `make run` prints, which ends with a word about Ctrl-C.
 var banner = regexp.MustCompile(`(?s)API +http://(\S+).*admin +http://(\S+).*Ctrl-C[^\n]*\n`)
 
@@ -138,6 +151,9 @@ func (r *reader) makeRun(_ context.Context, c command) (string, error) {
 	p := begin(r.t, r.command(context.Background(), c.words...))
 	found := p.await(r.t, banner.FindStringSubmatch)
 	r.running, r.public, r.admin = p, found[1], found[2]
+	if token := adminToken.FindStringSubmatch(found[0]); token != nil {
+		r.set("STOCKADE_ADMIN_TOKEN", token[1]) // a reader's is where commands look; a test's data is elsewhere
+	}
 	return withoutLog(p.out.String()), nil
 }
 

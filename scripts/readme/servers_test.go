@@ -6,7 +6,9 @@ import (
 	"context"
 	"database/sql"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,9 @@ func TestRealServers(t *testing.T) {
 	r.values = map[string]string{
 		"STOCKADE_STORE_DSN": ownDatabase(t, name),
 		"STOCKADE_MQ_URL":    ownQueues(t, name),
+
+		"STOCKADE_AUTH_PURCHASE_TOKEN_SECRETS": strings.Repeat("s", 32),
+		"STOCKADE_AUTH_ADMIN_TOKENS_FILE":      filepath.Join(t.TempDir(), "admin-tokens.yaml"),
 	}
 	// The page leaves these at their defaults; a test keeps to itself.
 	r.set("STOCKADE_SHARD_ADDRESSES", ownKeys(t, name))
