@@ -29,6 +29,9 @@ var (
 
 const noAnswer = "NO_ANSWER"
 
+// byToken begins a request's key when it is a purchase token.
+const byToken = "token:"
+
 // Bounds of one buyer.
 const (
 	requestBound = 20 * time.Second
@@ -138,7 +141,9 @@ func (p *pair) send(base string, r request) answer {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Buyer-Id", r.buyer)
-	if r.key != "" {
+	if token, ok := strings.CutPrefix(r.key, byToken); ok {
+		req.Header.Set("Purchase-Token", token)
+	} else if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)
 	}
 	resp, err := p.client.Do(req)
