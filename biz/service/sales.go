@@ -113,10 +113,12 @@ func (s *Sales) answer(ctx context.Context, req PurchaseRequest) (sale.Result, e
 		return busy(sale.ReasonDependency, sale.OrderID{}, false), nil
 	}
 	caller := purchase{PurchaseRequest: req, hash: buyerHash(req.Buyer), listing: listing}
-	if caller.id, err = req.orderID(); err != nil {
-		return sale.Result{}, err
+	if caller.keyed() {
+		if caller.id, err = req.orderID(); err != nil {
+			return sale.Result{}, err
+		}
 	}
-	if !caller.keyed() || !s.running.has(caller.id) {
+	if !caller.keyed() || !s.running.has(caller.id) { // else it joins the one that runs
 		if r, decided, err := s.door(&caller); decided || err != nil {
 			return r, err
 		}
@@ -124,6 +126,9 @@ func (s *Sales) answer(ctx context.Context, req PurchaseRequest) (sale.Result, e
 	p := new(purchase) // on the heap from here on; most never come this far
 	*p = caller
 	if !p.keyed() {
+		if p.id, err = req.orderID(); err != nil {
+			return sale.Result{}, err
+		}
 		ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.PurchaseTimeoutMs))
 		defer cancel()
 		return s.sell(ctx, p)
