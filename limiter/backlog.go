@@ -23,7 +23,7 @@ type Backlog struct {
 	most  int64
 	parts BacklogParts
 	open  atomic.Bool
-	count atomic.Int64
+	count atomic.Int64 // -1: not known
 
 	mu   sync.Mutex
 	last BreakerState
@@ -44,10 +44,12 @@ func NewBacklog(cfg Config, p BacklogParts) *Backlog {
 	if p.Forced == nil {
 		p.Forced = func(string) string { return sale.BreakerAuto }
 	}
-	return &Backlog{
+	b := &Backlog{
 		most: int64(cfg.BacklogMaxEvents), parts: p,
 		last: BreakerState{Name: sale.BreakerBacklog, State: sale.BreakerClosed},
 	}
+	b.count.Store(-1)
+	return b
 }
 
 // Open tells whether purchases are to be refused.
@@ -61,8 +63,11 @@ func (b *Backlog) Open() bool {
 	return b.open.Load()
 }
 
-// Waiting is how many orders waited at the last count, at most the configured most.
-func (b *Backlog) Waiting() int64 { return b.count.Load() }
+// Waiting is how many orders wait, at most the configured most; it is not known when the last count failed.
+func (b *Backlog) Waiting() (n int64, known bool) {
+	n = b.count.Load()
+	return max(n, 0), n >= 0
+}
 
 // Run counts every two seconds until ctx ends.
 func (b *Backlog) Run(ctx context.Context) {
@@ -93,6 +98,7 @@ func (b *Backlog) Look(ctx context.Context) {
 			b.parts.Log.WarnContext(ctx, "the backlog cannot be counted, its breaker stays as it is", "error", err)
 		}
 		b.bad = true
+		b.count.Store(-1)
 		return
 	}
 	b.bad = false

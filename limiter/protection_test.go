@@ -49,6 +49,9 @@ func TestBacklogHasHysteresis(t *testing.T) {
 	} {
 		n, sick = step.waiting, step.sick
 		b.Look(t.Context())
+		if got, known := b.Waiting(); known != (step.sick == nil) || (known && got != min(step.waiting, 1000)) {
+			t.Fatalf("step %d: %d are said to wait, %v", i, got, known)
+		}
 		if b.Open() != step.open {
 			t.Fatalf("step %d, %d waiting: open is %v", i, step.waiting, b.Open())
 		}

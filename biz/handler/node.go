@@ -21,7 +21,7 @@ type NodeJSON struct {
 	Breakers            []BreakerJSON      `json:"breakers"`
 	InFlight            int64              `json:"in_flight"`             // public requests that are being answered
 	AdaptiveShedPercent int                `json:"adaptive_shed_percent"` // share of purchases refused because of the load
-	Backlog             *int64             `json:"backlog"`               // accepted orders that are not written; null: not known
+	Backlog             *int64             `json:"backlog"`               // accepted orders that the broker does not have; null: not known
 	TogglesFile         service.ToggleNews `json:"toggles_file"`
 }
 
@@ -32,6 +32,8 @@ type BreakerJSON struct {
 	Forced  string    `json:"forced"` // what its toggle says: auto, open, closed
 	Changes int64     `json:"changes"`
 	Since   time.Time `json:"since,omitzero"` // of the last change
+	Why     string    `json:"why,omitempty"`  // of the last change
+	Refused int64     `json:"refused"`        // calls of a lane, the outbox or the relay; purchases of adaptive
 }
 
 // ShowNode serves GET /admin/v1/node.

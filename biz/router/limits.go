@@ -46,6 +46,7 @@ type limits struct {
 	buckets Limits
 	winners Winners
 	results Results
+	load    Load
 	tokens  *auth.PurchaseTokens
 	clients *clients
 }
@@ -113,9 +114,7 @@ func (l *limits) wonBefore(c *app.RequestContext, buyer string) bool {
 }
 
 func (l *limits) refuse(c *app.RequestContext, v Verdict) {
-	if l.results != nil && c.FullPath() == "/v1"+purchasePath {
-		l.results.Count(sale.RateLimited)
-	}
+	l.count(c, sale.RateLimited)
 	(&handler.Problem{Code: handler.RateLimited, RetryAfter: v.RetryAfter}).Write(c)
 	tell(c, v)
 	c.Abort()

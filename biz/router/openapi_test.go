@@ -169,6 +169,7 @@ func TestAnswersMatchTheirSchemas(t *testing.T) {
 		{"Reconciliation", send(t, "POST", n.adminURL()+"/admin/v1/skus/demo/reconcile", "")},
 		{"Closeout", send(t, "GET", n.adminURL()+"/admin/v1/skus/demo/closeout", "")},
 		{"Node", send(t, "GET", n.adminURL()+"/admin/v1/node", "")},
+		{"Breakers", send(t, "GET", n.adminURL()+"/admin/v1/breakers", "")},
 		{"Toggles", send(t, "PUT", n.adminURL()+"/admin/v1/toggles/path", `{"value":"mysql","reason":"r"}`)},
 		{"DeadLetter", send(t, "GET", n.adminURL()+"/admin/v1/dead/1", "")},
 		{"DeadLetterPage", send(t, "GET", n.adminURL()+"/admin/v1/dead?limit=1", "")},

@@ -63,6 +63,7 @@ func adminTable(api *handler.API) []adminRoute {
 
 		{"GET", "/admin/v1/doctor", viewer, api.Examine},
 		{"GET", "/admin/v1/node", viewer, api.ShowNode},
+		{"GET", "/admin/v1/breakers", viewer, api.ListBreakers},
 		{"GET", "/admin/v1/toggles", viewer, api.ListToggles},
 		{"PUT", "/admin/v1/toggles/:name", operator, api.SetToggle},
 

@@ -46,6 +46,7 @@ type Parts struct {
 	Limits    Limits
 	Winners   Winners
 	Results   Results // nil: nobody counts
+	Load      Load    // nil: nothing is too much
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -107,12 +108,15 @@ func New(l *Listeners, p Parts) *Servers {
 		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg), Tokens: p.Tokens, Toggles: p.Toggles, Node: p.Node,
 		Streams: s.streams, Now: p.Now, Log: p.Log,
 	})
+	if p.Load == nil {
+		p.Load = noLoad{}
+	}
 	who := newClients(cfg)
 	s.public = s.newServer(cfg, public, who, p)
 	if len(cfg.CORSOrigins) > 0 {
 		s.public.Use(cors(cfg.CORSOrigins))
 	}
-	publicRoutes(s.public, api, &identity{buyers: p.Buyers}, &limits{buckets: p.Limits, winners: p.Winners, results: p.Results, tokens: p.Tokens, clients: who})
+	publicRoutes(s.public, api, &identity{buyers: p.Buyers}, &limits{buckets: p.Limits, winners: p.Winners, results: p.Results, load: p.Load, tokens: p.Tokens, clients: who})
 	s.admin = s.newServer(cfg, admin, who, p)
 	s.admin.Use(sameOrigin)
 	adminRoutes(s.admin, api, p.Operators)
@@ -166,9 +170,9 @@ func publicRoutes(h *server.Hertz, api *handler.API, who *identity, l *limits) {
 	h.GET("/livez", api.Livez)
 	h.GET("/readyz", api.Readyz)
 	h.GET("/openapi.yaml", serveOpenAPI)
-	h.POST("/v1/payments", l.node, api.Pay)
-	v1 := h.Group("/v1", l.entrance)
-	v1.POST(purchasePath, who.purchase, l.purchase, api.Purchase)
+	h.POST("/v1/payments", l.inHand, l.node, api.Pay)
+	v1 := h.Group("/v1", l.inHand, l.entrance)
+	v1.POST(purchasePath, l.shed, who.purchase, l.purchase, api.Purchase)
 	v1.POST("/skus/:sku/token", who.required, l.buyer, api.IssueToken)
 	v1.GET("/skus/:sku", api.GetSKU)
 	v1.GET("/orders", who.required, api.ListOrders)

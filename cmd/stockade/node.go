@@ -38,6 +38,7 @@ type node struct {
 	catalogue *cache.Catalogue
 	flags     *cache.Flags
 	toggles   *service.Toggles
+	guard     *protection
 	results   *service.Results
 	operators *auth.AdminTokens
 	buyers    *auth.Buyers
@@ -94,11 +95,14 @@ func newNode(
 	if n.db, err = store.Open(ctx, cfg.Store, store.Options{Node: name, Now: time.Now, Faults: faults}); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	if n.gate, err = shard.Open(ctx, cfg.Shard); err != nil {
+	if n.guard, err = newProtection(n); err != nil {
+		return nil, err
+	}
+	if n.gate, err = shard.Open(ctx, cfg.Shard, shard.WithBreaker(n.guard.lane)); err != nil {
 		return nil, fmt.Errorf("shard: %w", err)
 	}
 	deps := mq.Deps{
-		Log: log, Counters: &mq.Counters{}, Faults: faults,
+		Log: log, Counters: &mq.Counters{}, Faults: faults, Breaker: n.guard.breakers.Publish(),
 		Paused: func(toggle string) bool { return n.toggles.Paused(toggle) },
 	}
 	if n.broker, err = mq.Open(cfg.MQ, deps); err != nil {
@@ -127,15 +131,13 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	if err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
-	buckets, err := limiter.New(cfg.Limiter, time.Now)
-	if err != nil {
-		return fmt.Errorf("limiter: %w", err)
-	}
 	n.toggles = service.NewToggles(service.ToggleParts{
 		Store: n.db, Hints: n.gate, File: cfg.Toggles.File, Now: time.Now, Log: n.log,
 	})
 	n.results = &service.Results{}
-	n.writer = service.NewWriter(cfg.Service, service.WriterParts{Promiser: n.db, Gate: n.gate, Relay: n.relay, Faults: n.faults})
+	n.writer = service.NewWriter(cfg.Service, service.WriterParts{
+		Promiser: n.db, Gate: n.gate, Relay: n.relay, Breaker: n.guard.breakers.Outbox(), Faults: n.faults,
+	})
 	n.watcher = service.NewWatcher(cfg.Service, service.WatcherParts{
 		Gate: n.gate, Ledgers: n.db, Flags: n.flags, Catalogue: n.catalogue, Log: n.log,
 	})
@@ -165,7 +167,8 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	n.health = newHealth(n.db.Ping, n.gate.Ping)
 	sales := service.NewSales(cfg.Service, service.SalesParts{
 		Catalogue: n.catalogue, Flags: n.flags, Gate: n.gate, Writer: n.writer, Orders: n.db, Recent: recent,
-		Watcher: n.watcher, Toggles: n.toggles, Healer: n.healer, Results: n.results, Faults: n.faults, Now: time.Now, Log: n.log,
+		Watcher: n.watcher, Toggles: n.toggles, Healer: n.healer, Results: n.results, Backlogged: n.guard.backlog.Open,
+		Faults: n.faults, Now: time.Now, Log: n.log,
 	})
 	n.servers = router.New(n.listeners, router.Parts{
 		Sales: sales, Orders: sales, Stock: sales,
@@ -173,7 +176,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 		Toggles: service.NewLevers(n.toggles, n.skus, n.log), Results: n.results, Node: n.figures(),
 		Operators: n.operators, Buyers: n.buyers,
 		Tokens: auth.NewPurchaseTokens(cfg.Auth.PurchaseTokenSecrets, time.Duration(cfg.Auth.PurchaseTokenMs)*time.Millisecond, time.Now),
-		SKUs: n.skus, Upkeep: n.skus, Health: n.health, Doctor: n.newDoctor(conservation), Limits: routerLimits{buckets}, Winners: recent, Now: time.Now, Log: n.log,
+		SKUs:   n.skus, Upkeep: n.skus, Health: n.health, Doctor: n.newDoctor(conservation), Limits: routerLimits{n.guard.buckets}, Load: n.guard.load, Winners: recent, Now: time.Now, Log: n.log,
 	})
 	return nil
 }
@@ -188,6 +191,7 @@ func (n *node) start() <-chan error {
 	n.consumers.Start()
 	n.settling.start()
 	loops := []func(context.Context){n.watcher.Run, n.journal.Run, n.toggles.Run, n.operators.Run, n.buyers.Run, n.health.Run, n.listen, n.restore, n.healer.Run}
+	loops = append(loops, n.guard.loops(n.toggles.RateScale)...)
 	for _, loop := range append(loops, n.settling.loops()...) {
 		n.background.Go(func() { loop(ctx) })
 	}
@@ -239,6 +243,9 @@ func (n *node) closeClients() error {
 	}
 	if n.gate != nil {
 		errs = append(errs, n.gate.Close())
+	}
+	if n.guard != nil {
+		n.guard.breakers.Close()
 	}
 	if n.catalogue != nil {
 		n.catalogue.Close()

@@ -10,14 +10,17 @@ type nodeFigures struct {
 	name    string
 	results *service.Results
 	toggles *service.Toggles
+	guard   *protection
 }
 
 func (n *node) figures() *nodeFigures {
 	name, _ := n.cfg.Node() // newNode has asked before
-	return &nodeFigures{name: name, results: n.results, toggles: n.toggles}
+	return &nodeFigures{name: name, results: n.results, toggles: n.toggles, guard: n.guard}
 }
 
 // Figures implements handler.NodeFigures.
 func (f *nodeFigures) Figures() handler.NodeJSON {
-	return handler.NodeJSON{Node: f.name, Results: f.results.Counts(), TogglesFile: f.toggles.File()}
+	all := handler.NodeJSON{Node: f.name, Results: f.results.Counts(), TogglesFile: f.toggles.File()}
+	f.guard.figures(&all, f.toggles.Breaker)
+	return all
 }

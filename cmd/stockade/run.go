@@ -76,7 +76,7 @@ func (c *cli) rootCommand() *cobra.Command {
 		return fail(exitUsage, err)
 	})
 	root.AddCommand(c.devCommand(), c.demoCommand(), c.serveCommand(), c.migrateCommand(),
-		c.skuCommand(), c.orderCommand(), c.deadCommand(), c.toggleCommand(), c.nodeCommand(), c.reshareCommand(), c.reconcileCommand(), c.auditCommand(), c.doctorCommand(),
+		c.skuCommand(), c.orderCommand(), c.deadCommand(), c.toggleCommand(), c.nodeCommand(), c.breakerCommand(), c.reshareCommand(), c.reconcileCommand(), c.auditCommand(), c.doctorCommand(),
 		c.tokenCommand(), c.configCommand(), c.errorsCommand(), c.checkCommand(), c.versionCommand())
 	helpForGroups(root)
 	withAdminFlags(root)
