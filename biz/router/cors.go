@@ -12,7 +12,7 @@ import (
 
 const (
 	corsMethods = "GET, POST"
-	corsHeaders = "Authorization, Content-Type, Idempotency-Key, X-Buyer-Id, X-Request-Id"
+	corsHeaders = "Authorization, Content-Type, Idempotency-Key, Purchase-Token, X-Buyer-Id, X-Request-Id"
 	corsExposed = "Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, " +
 		"Idempotent-Replayed, X-Request-Id"
 	corsMaxAge = "600" // seconds that a browser may remember a preflight

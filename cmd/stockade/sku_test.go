@@ -36,10 +36,11 @@ func TestASaleFromCreateToClose(t *testing.T) {
 func TestCreateSendsEveryFlagThatIsGiven(t *testing.T) {
 	f := newFake(t)
 	got := f.try(t, "sku", "create", "demo", "--total", "500", "--limit", "3", "--slots", "16", "--reserve-pct", "0",
-		"--opens-at", "2026-11-27T09:00:00Z", "--closes-at", "2026-11-28T09:00:00+01:00", "--payment-window", "10m", "--open")
+		"--opens-at", "2026-11-27T09:00:00Z", "--closes-at", "2026-11-28T09:00:00+01:00", "--payment-window", "10m",
+		"--purchase-token", "required", "--open")
 	want := []string{
 		`POST /admin/v1/skus {"sku":"demo","total":500,"limit":3,"slots":16,"reserve_pct":0,"opens_at":"2026-11-27T09:00:00Z",` +
-			`"closes_at":"2026-11-28T09:00:00+01:00","payment_window":"10m"}`,
+			`"closes_at":"2026-11-28T09:00:00+01:00","payment_window":"10m","purchase_token":"required"}`,
 		"POST /admin/v1/skus/demo/load", "POST /admin/v1/skus/demo/open",
 	}
 	if got.code != exitOK || !slices.Equal(f.writes, want) || !strings.Contains(got.stdout, "OPEN") {
