@@ -187,6 +187,12 @@ func TestClaimsAreChecked(t *testing.T) {
 	}
 }
 
+// nextLetter differs in a bit that the end of a signature leaves unused.
+func nextLetter(last byte) string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	return string(letters[strings.IndexByte(letters, last)^1])
+}
+
 func TestForgedAndMalformedTokens(t *testing.T) {
 	b := newBuyers(t, jwtConfig())
 	good := hs256(t, nil)
@@ -209,6 +215,7 @@ func TestForgedAndMalformedTokens(t *testing.T) {
 		{"two parts", "Bearer " + parts[0] + "." + parts[1], malformed},
 		{"four parts", "Bearer " + good + ".x", malformed},
 		{"padding", "Bearer " + good + "=", malformed},
+		{"another spelling of the signature", "Bearer " + good[:len(good)-1] + nextLetter(good[len(good)-1]), malformed},
 		{"line break", "Bearer " + parts[0] + ".\n" + parts[1] + "." + parts[2], malformed},
 		{"two spaces", "Bearer  " + good, malformed},
 		{"claims are a list", "Bearer " + parts[0] + "." + encode(`[]`) + "." + parts[2], malformed},

@@ -135,11 +135,50 @@ func TestReferencesResolve(t *testing.T) {
 	}
 	walk(doc)
 	for kind, list := range at(t, doc, "components").(map[string]any) {
+		if kind == "securitySchemes" {
+			continue // named without $ref
+		}
 		for name := range list.(map[string]any) {
 			if ref := "#/components/" + kind + "/" + name; !used[ref] {
 				t.Errorf("%s is used nowhere", ref)
 			}
 		}
+	}
+}
+
+// TestCredentialsAreDescribed holds that the description asks for the credentials that the routes ask for.
+func TestCredentialsAreDescribed(t *testing.T) {
+	n := startNodeFor(t, nil, nil) // knows nobody
+	doc := document(t)
+	schemes := at(t, doc, "components", "securitySchemes").(map[string]any)
+	used := map[string]bool{}
+	for path, item := range at(t, doc, "paths").(map[string]any) {
+		base := n.publicURL()
+		if strings.HasPrefix(path, "/admin/") {
+			base = n.adminURL()
+		}
+		url := base + strings.NewReplacer("{sku}", "demo", "{id}", anyID, "{seq}", "1", "{name}", "relay").Replace(path)
+		for method, op := range item.(map[string]any) {
+			if method == "parameters" || method == "servers" {
+				continue
+			}
+			asked, own := op.(map[string]any)["security"].([]any)
+			if !own {
+				asked = at(t, doc, "security").([]any)
+			}
+			for _, choice := range asked {
+				for name := range choice.(map[string]any) {
+					used[name] = true
+				}
+			}
+			got := send(t, strings.ToUpper(method), url, "", "Authorization: Bearer nobody")
+			if refused := strings.Contains(got.body, `"code":"UNAUTHENTICATED"`); refused != (len(asked) > 0) {
+				t.Errorf("%s %s asks for %v, and nobody gets %d %s", method, path, asked, got.status, got.body)
+			}
+		}
+	}
+	if len(used) != len(schemes) {
+		t.Errorf("used %v, described %v", used, schemes)
 	}
 }
 
