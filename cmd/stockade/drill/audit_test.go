@@ -40,6 +40,7 @@ type truth struct {
 	total, promised      int64
 	uncredited, livesum  int64
 	strangers, duplicate int // order rows without an outbox row; ids in two rows
+	changes              []totalChange
 }
 
 const truthQuery = `
@@ -95,7 +96,22 @@ func (w *world) truth(s *sku) (tr truth, err error) {
 	}
 	err = moment.QueryRow(`SELECT COUNT(*) FROM orders r LEFT JOIN outbox o ON o.id = r.id WHERE r.sku = ? AND o.id IS NULL`,
 		s.name).Scan(&tr.strangers)
-	return tr, err
+	if err != nil {
+		return tr, err
+	}
+	changes, err := moment.Query(totalsQuery, s.name)
+	if err != nil {
+		return tr, err
+	}
+	defer changes.Close()
+	for changes.Next() {
+		var c totalChange
+		if err := changes.Scan(&c.added, &c.at); err != nil {
+			return tr, err
+		}
+		tr.changes = append(tr.changes, c)
+	}
+	return tr, changes.Err()
 }
 
 func dashed(hex string) string {
@@ -165,13 +181,14 @@ func (c *crowd) audit(bound time.Duration) (settled time.Duration) {
 		c.w.t.Error(fault)
 	}
 	for _, s := range c.w.skus {
-		if s.total <= littleUnits {
-			c.w.t.Logf("%s: the last units found their buyers; the slowest verdict took %v, bound %v", s.name,
-				c.mopUp(c.w.t, s).Round(time.Millisecond), strandedBound)
-		}
+		c.sellRest(s)
 	}
 	for _, s := range c.w.skus {
 		tr, took := c.w.settle(s, bound)
+		if s.total <= littleUnits && tr.promised < tr.total && c.toppedUpLate(s, tr) {
+			c.sellRest(s)
+			tr, took = c.w.settle(s, bound)
+		}
 		settled = max(settled, took)
 		attempts := c.attemptsOf(s)
 		f := c.compare(s, tr, attempts)
@@ -197,6 +214,28 @@ func (c *crowd) audit(bound time.Duration) (settled time.Duration) {
 	return settled
 }
 
+// sellRest sells what is left of a SKU that has few units.
+func (c *crowd) sellRest(s *sku) {
+	c.w.t.Helper()
+	if s.total > littleUnits {
+		return
+	}
+	c.w.t.Logf("%s: the last units found their buyers; the slowest verdict took %v, bound %v", s.name,
+		c.mopUp(c.w.t, s).Round(time.Millisecond), strandedBound)
+}
+
+// toppedUpLate tells whether units came on top, by a call without an answer, when buyers had heard SOLD_OUT at last.
+func (c *crowd) toppedUpLate(s *sku, tr truth) bool {
+	var heard time.Duration
+	for _, a := range c.attemptsOf(s) {
+		if a.Code == sale.SoldOut.String() {
+			heard = max(heard, a.call)
+		}
+	}
+	last := len(tr.changes) - 1
+	return last >= 0 && sinceBegan(tr.changes[last].at, c.h.began)+clockSlack >= heard
+}
+
 func (c *crowd) attemptsOf(s *sku) (of []attempt) {
 	for _, a := range c.h.all() {
 		if a.sku == s.name {
@@ -215,6 +254,7 @@ func (c *crowd) compare(s *sku, tr truth, attempts []attempt) (f figures) {
 	unknownIDs, silent := map[string]bool{}, map[string]bool{} // by id; by buyer, when no answer named one
 	for _, a := range attempts {
 		switch {
+		case a.kind == adjusting: // has no order
 		case a.won():
 			if other, ok := acked[a.OrderID]; ok && other != a.request {
 				f.duplicate++
@@ -262,5 +302,6 @@ func (c *crowd) compare(s *sku, tr truth, attempts []attempt) (f figures) {
 	f.oversold = max(0, tr.livesum-tr.total)
 	f.drift = tr.promised - tr.livesum // the shares were compared when all settled
 	f.unexplained += int64(tr.strangers)
+	c.compareTotals(s, tr, attempts, &f)
 	return f
 }

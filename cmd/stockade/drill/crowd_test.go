@@ -42,6 +42,9 @@ type crowd struct {
 	over   atomic.Bool
 	all    sync.WaitGroup
 	found  []figures // of each SKU, after the audit
+
+	mayClose  atomic.Bool // NOT_ON_SALE is an answer that buyers may get
+	strangers int         // who asked outside the history
 }
 
 // open lets the buyers in. They choose among the SKUs evenly. The sale ends with the test, at the latest.
@@ -102,8 +105,12 @@ func (c *crowd) ask(client int, n *proctest.Node, r request) answer {
 }
 
 func (c *crowd) send(base string, r request) answer {
-	body := fmt.Sprintf(`{"quantity":%d}`, r.quantity)
-	req, err := http.NewRequest(http.MethodPost, base+"/v1/skus/"+r.sku+"/orders", strings.NewReader(body))
+	return c.sendTo(base+"/v1/skus/"+r.sku+"/orders", r, fmt.Sprintf(`{"quantity":%d}`, r.quantity))
+}
+
+// sendTo sends a body for a buyer, and the key if there is one.
+func (c *crowd) sendTo(url string, r request, body string) answer {
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return answer{Code: unforeseen, Reason: err.Error()}
 	}
@@ -126,7 +133,8 @@ func (c *crowd) send(base string, r request) answer {
 		return answer{Code: noAnswer}
 	}
 	a := answer{}
-	if err := json.Unmarshal(text, &a); err != nil || !purchaseCodes[a.Code] {
+	known := json.Unmarshal(text, &a) == nil && (purchaseCodes[a.Code] || a.Code == sale.NotOnSale.String() && c.mayClose.Load())
+	if !known {
 		return answer{Status: resp.StatusCode, Code: unforeseen, Reason: string(text)}
 	}
 	a.Status, a.replayed = resp.StatusCode, resp.Header.Get("Idempotent-Replayed") == "true"

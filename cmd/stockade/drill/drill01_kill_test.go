@@ -22,6 +22,7 @@ func TestDrill01NodesAreKilled(t *testing.T) {
 	w.start(2)
 	plenty, little := w.create(1_000_000, 2, 8), w.create(400, 2, 8)
 	c := w.open(plenty, little)
+	c.topUp(plenty, little)
 	for k := range kills {
 		c.awaitWins(50+rand.IntN(150), 30*time.Second)
 		victim := k % 2
@@ -38,4 +39,5 @@ func TestDrill01NodesAreKilled(t *testing.T) {
 	c.close()
 	w.step("audit: everything settles within %v of the last kill", nodeBound)
 	c.audit(nodeBound)
+	c.wantTopUps()
 }

@@ -43,7 +43,9 @@ func TestDrill11LinksBreak(t *testing.T) {
 	w := newWorld(t)
 	w.step("two nodes, two SKUs, links to every server, %d buyers", buyers)
 	w.start(2)
-	c := w.open(w.create(1_000_000, 2, 8), w.create(500, 2, 8))
+	plenty, little := w.create(1_000_000, 2, 8), w.create(500, 2, 8)
+	c := w.open(plenty, little)
+	c.topUp(plenty, little)
 	c.awaitWins(50, 30*time.Second)
 	seed := rand.Uint64()
 	t.Logf("links: seed %d", seed)
@@ -80,6 +82,7 @@ func TestDrill11LinksBreak(t *testing.T) {
 
 	w.step("the sale ends; audit")
 	c.audit(drainBound)
+	c.wantTopUps()
 }
 
 func (w *world) heal() {

@@ -19,9 +19,10 @@ const (
 	buying kind = iota
 	paying
 	cancelling
+	adjusting // of the total, by an operator
 )
 
-// request is one purchase, payment or cancel; asked again, it is the same one.
+// request is one purchase, payment, cancel or change of a total; asked again, it is the same one.
 type request struct {
 	kind            kind
 	sku, buyer, key string

@@ -5,6 +5,7 @@ package drill_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,7 +71,24 @@ func (t *tale) pay(id string) {
 	t.truth.rows[id] = r
 }
 
+// topUp is a call of the operator.
+func (t *tale) topUp(code string, quantity int64, call, returned int) {
+	a := t.at("", call, returned, answer{Code: code})
+	a.kind, a.quantity = adjusting, quantity
+	t.attempts = append(t.attempts, a)
+}
+
+// change changes the total in what is written.
+func (t *tale) change(added int64, at int) {
+	t.truth.changes = append(t.truth.changes, totalChange{added, t.began.Add(time.Duration(at) * time.Millisecond).UnixMilli()})
+	t.truth.total += added
+}
+
 func (t *tale) check() string {
+	lost, unexplained := t.truth.totals(t.sku, t.began, t.attempts)
+	for _, wrong := range slices.Concat(lost, unexplained) {
+		return wrong
+	}
 	return checkHistory(t.sku, operations(t.sku, t.began, t.attempts, t.truth))
 }
 
@@ -106,6 +124,34 @@ func TestCheckerTellsGoodHistoriesFromBad(t *testing.T) {
 		{"told CLOSED before it was", false, func(s *tale) {
 			s.close("A", 100)
 			s.attempts = append(s.attempts, s.at("a", 50, 60, answer{Code: sale.Accepted.String(), OrderID: "A", State: "CLOSED"}))
+		}},
+		{"topped up, then sold", true, func(s *tale) { s.topUp(topUpDone, 2, 95, 98); s.change(2, 96); s.win("f", "F", 2, 97, 110) }},
+		{"sold before it was topped up", false, func(s *tale) { s.topUp(topUpDone, 2, 120, 130); s.change(2, 125); s.win("f", "F", 2, 97, 110) }},
+		{"topped up by a call without an answer, long after it", true, func(s *tale) {
+			s.topUp(noAnswer, 1, 10, 20)
+			s.change(1, 96)
+			s.win("f", "F", 1, 97, 110)
+		}},
+		{"a call without an answer did nothing", true, func(s *tale) { s.topUp(noAnswer, 1, 10, 20) }},
+		{"sold what a call without an answer did not bring", false, func(s *tale) { s.topUp(noAnswer, 1, 10, 20); s.win("f", "F", 1, 97, 110) }},
+		{"told topped up, the total never changed", false, func(s *tale) { s.topUp(topUpDone, 1, 95, 98) }},
+		{"topped up twice, asked for once", false, func(s *tale) { s.topUp(topUpDone, 1, 90, 98); s.change(1, 92); s.change(1, 93) }},
+		{"topped up before it was asked for", false, func(s *tale) { s.topUp(noAnswer, 1, 95, 98); s.change(1, 90) }},
+		{"changed, though told that nothing was", false, func(s *tale) { s.topUp(topUpLate, 1, 90, 98); s.change(1, 92) }},
+		{"a total of which no change is written", false, func(s *tale) { s.truth.total++ }},
+		{"refused to take away what is promised", true, func(s *tale) { s.topUp(topUpRefused, -1, 95, 98) }},
+		{"refused to take away what was there", false, func(s *tale) { s.topUp(topUpRefused, -1, 2, 5) }},
+		{"took away what was there", true, func(s *tale) {
+			delete(s.truth.rows, "C")
+			s.truth.promised--
+			s.topUp(topUpDone, -1, 95, 98)
+			s.change(-1, 96)
+		}},
+		{"took away what was promised", false, func(s *tale) {
+			s.topUp(topUpDone, -2, 95, 98)
+			s.change(-2, 96)
+			s.close("A", 200)
+			s.close("B", 200)
 		}},
 		{"told PAID, never was", false, func(s *tale) {
 			s.attempts = append(s.attempts, s.at("a", 50, 60, answer{Code: sale.Accepted.String(), OrderID: "A", State: "PAID"}))

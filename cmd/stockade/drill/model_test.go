@@ -33,7 +33,8 @@ const (
 	opPay                  // the order is paid: now, unless it was before
 	opClose                // the order is closed: now, unless it was before
 	opSee                  // somebody was told where the order stands
-	opTopUp                // units came on top
+	opTopUp                // units came on top, or went
+	opRefuse               // units could not go, because they were promised
 	opSettle               // the end: this is what is written
 )
 
@@ -42,7 +43,7 @@ type op struct {
 	kind     opKind
 	order    int
 	buyer    int
-	quantity int64 // of opTake and opTopUp
+	quantity int64 // of opTake, opTopUp and opRefuse
 	seen     standing
 	final    []standing // of opSettle, by order
 	left     int64      // of opSettle
@@ -104,6 +105,8 @@ func (s state) step(o op, limit int64) (state, bool) {
 	case opTopUp:
 		s.left += o.quantity
 		return s, s.left >= 0
+	case opRefuse:
+		return s, s.left+o.quantity < 0
 	case opSettle:
 		for order, want := range o.final {
 			if standing(s.orders.get(order)) != want {
@@ -146,6 +149,7 @@ func operations(s *sku, began time.Time, attempts []attempt, tr truth) []porcupi
 	for _, a := range attempts {
 		b.attempt(a, end)
 	}
+	b.topUps(began, attempts, end)
 	for id, r := range tr.rows {
 		b.written(id, r, began, end)
 	}
@@ -211,11 +215,10 @@ func (b *opBuilder) take(id, buyer string, quantity int64, call, returned time.D
 }
 
 func (b *opBuilder) attempt(a attempt, end time.Duration) {
-	if a.kind != buying {
-		b.change(a)
-		return
-	}
 	switch {
+	case a.kind == adjusting: // see topUps
+	case a.kind != buying:
+		b.change(a)
 	case a.won():
 		o := b.take(a.OrderID, a.buyer, a.quantity, a.call, a.returned)
 		switch sale.OrderState(a.State) {
@@ -250,10 +253,13 @@ func (b *opBuilder) written(id string, r row, began time.Time, end time.Duration
 	}
 }
 
+// clockSlack is how much earlier than it was a written time may be taken for: it is in whole ms.
+const clockSlack = 2 * time.Millisecond
+
 // sinceBegan turns a time that the database wrote, on this very machine, into one of the history: not later than what it
 // stands for.
 func sinceBegan(ms int64, began time.Time) time.Duration {
-	return max(0, time.UnixMilli(ms).Sub(began)-2*time.Millisecond)
+	return max(0, time.UnixMilli(ms).Sub(began)-clockSlack)
 }
 
 // vector is a list of numbers that are 0 unless set. Setting one copies a part of it: the model keeps old states.
