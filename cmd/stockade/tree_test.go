@@ -110,7 +110,7 @@ func TestFailuresWriteToStandardErrorOnly(t *testing.T) {
 			args = append(args, "0198a1b2-0000-7000-8000-000000000000", "--buyer", "u1")
 		case path == "stockade order pay":
 			args = append(args, "0198a1b2-0000-7000-8000-000000000000", "--secret", testSecret)
-		case path == "stockade dead list", path == "stockade toggle list":
+		case path == "stockade dead list", path == "stockade toggle list", path == "stockade breaker list", path == "stockade node":
 		case path == "stockade toggle set":
 			args = append(args, "durability", "journal", "--reason", "test")
 		case strings.HasPrefix(path, "stockade dead "):
