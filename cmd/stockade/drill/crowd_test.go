@@ -41,7 +41,8 @@ type crowd struct {
 	client *http.Client
 	over   atomic.Bool
 	all    sync.WaitGroup
-	found  []figures // of each SKU, after the audit
+	found  []figures  // of each SKU, after the audit
+	hand   sync.Mutex // held while a total changes by hand
 
 	mayClose  atomic.Bool // NOT_ON_SALE is an answer that buyers may get
 	strangers int         // who asked outside the history

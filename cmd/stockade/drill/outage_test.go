@@ -15,9 +15,12 @@ const drainBound = 60 * time.Second
 // fewBusy purchases may be BUSY for other reasons, however short an outage is.
 const fewBusy = 5
 
-// sellsThrough lets time go by in which purchases must go on as if nothing were wrong.
+// sellsThrough lets time go by in which purchases must go on as if nothing were wrong. No total changes by hand meanwhile:
+// buyers may notice that.
 func (c *crowd) sellsThrough(what string, d time.Duration) {
 	c.w.t.Helper()
+	c.hand.Lock()
+	defer c.hand.Unlock()
 	wins, busy := c.h.wins(), c.h.count(sale.Busy.String())
 	pass(d)
 	c.awaitWins(20, 10*time.Second)

@@ -73,6 +73,8 @@ func (c *crowd) topUp(skus ...*sku) {
 
 // adjust asks a node for one change of a total, once, and records what came of it.
 func (c *crowd) adjust(rng *rand.Rand, r request) {
+	c.hand.Lock()
+	defer c.hand.Unlock()
 	call := c.h.now()
 	_, err := c.w.any(rng).TryCLI("sku", "adjust", r.sku, fmt.Sprintf("%+d", r.quantity))
 	a := answer{Code: noAnswer}
