@@ -38,8 +38,8 @@ func SKU(c *app.RequestContext) (string, *Problem) {
 	return id, nil
 }
 
-// Buyer returns the buyer that the gateway vouches for, or the problem that names the header. The service trusts
-// whoever can reach it: only a gateway that authenticates buyers and replaces this header may stand in front.
+// Buyer returns the buyer, or the problem that names the header. The router lets no header pass that it does not believe,
+// and puts there whom a token names.
 func Buyer(c *app.RequestContext) (string, *Problem) {
 	values := c.Request.Header.PeekAll(BuyerHeader)
 	switch {
