@@ -134,11 +134,10 @@ func (d *durable) replace(i int) {
 }
 
 func (d *durable) buy() {
-	req := service.PurchaseRequest{
+	req, id := modelRequest(service.PurchaseRequest{
 		SKU: d.sku.ID, Buyer: rapid.SampledFrom(buyers).Draw(d.T, "buyer"), Quantity: rapid.Int64Range(1, 2).Draw(d.T, "quantity"),
-		Key: rapid.SampledFrom([]string{"k1", "k2"}).Draw(d.T, "key"),
-	}
-	id := sale.DeriveOrderID(req.SKU, req.Buyer, req.Key)
+		Key: rapid.SampledFrom([]string{"k1", byToken}).Draw(d.T, "key"),
+	})
 	var r sale.Result
 	var err error
 	var durability string

@@ -198,12 +198,13 @@ func (h *history) settleAll() {
 		h.resolve(id)
 	}
 	for id, o := range h.model.orders {
-		for _, key := range []string{"k1", "k2", "k3"} {
-			if sale.DeriveOrderID(h.sku.ID, o.buyer, key) != id {
+		for _, key := range modelKeys {
+			req, of := modelRequest(service.PurchaseRequest{SKU: h.sku.ID, Buyer: o.buyer, Key: key, Quantity: o.quantity})
+			if of != id {
 				continue
 			}
 			for i, n := range h.nodes {
-				r, err := n.sales.Purchase(h.Context(), service.PurchaseRequest{SKU: h.sku.ID, Buyer: o.buyer, Key: key, Quantity: o.quantity})
+				r, err := n.sales.Purchase(h.Context(), req)
 				if err != nil || r.Code != sale.Accepted || !r.Replayed || r.Order.ID != id {
 					h.Fatalf("node %d: the winner of %v got %+v, %v", i, o, r, err)
 				}

@@ -69,6 +69,21 @@ type history struct {
 
 var buyers = []string{"ann", "bob", "cy", "dee", "eve"}
 
+// byToken is the key for which a request comes with a purchase token instead.
+const byToken = "token"
+
+var modelKeys = []string{"k1", "k2", byToken}
+
+// modelRequest returns the request with its order id; each buyer has one token for each SKU.
+func modelRequest(req service.PurchaseRequest) (service.PurchaseRequest, sale.OrderID) {
+	id := sale.DeriveOrderID(req.SKU, req.Buyer, req.Key)
+	if req.Key == byToken {
+		id[6] = id[6]&0x0f | 0x70 // a version 7, as tokens have it
+		req.Key, req.Order = "", id
+	}
+	return req, id
+}
+
 // modelSeed makes every run go through the same histories, so that a red run is one that a change made red.
 // `make explore` takes a new one each time.
 const modelSeed = "20260102"
@@ -170,13 +185,12 @@ func (h *history) replaceNode(i int) {
 
 // buy sends one purchase and checks the answer.
 func (h *history) buy() {
-	req := service.PurchaseRequest{
+	req, id := modelRequest(service.PurchaseRequest{
 		SKU:      h.sku.ID,
 		Buyer:    rapid.SampledFrom(buyers).Draw(h.T, "buyer"),
 		Quantity: rapid.Int64Range(1, 3).Draw(h.T, "quantity"),
-		Key:      rapid.SampledFrom([]string{"k1", "k2", "k3"}).Draw(h.T, "key"),
-	}
-	id := sale.DeriveOrderID(req.SKU, req.Buyer, req.Key)
+		Key:      rapid.SampledFrom(modelKeys).Draw(h.T, "key"),
+	})
 	figures := h.figures()
 	i, node := h.pickNode(6)
 	r, err := node.sales.Purchase(h.Context(), req)
