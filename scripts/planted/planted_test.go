@@ -39,10 +39,11 @@ func TestEveryPlantedBugIsCaught(t *testing.T) {
 	if len(bugs) < minBugs {
 		t.Errorf("%d bugs are planted, at least %d are wanted", len(bugs), minBugs)
 	}
+	lua := buildLua(t)
 	caught := 0
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
-			if b.isCaught(t) {
+			if b.isCaught(t, lua) {
 				caught++
 			}
 		})
@@ -53,14 +54,10 @@ func TestEveryPlantedBugIsCaught(t *testing.T) {
 var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: `)
 
 // isCaught tells whether a test failed. A bug that does not compile, or stops the tests in another way, proves nothing.
-func (b bug) isCaught(t *testing.T) bool {
+func (b bug) isCaught(t *testing.T, lua luaBinary) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), bugBound)
 	defer cancel()
-	args := []string{"test", "-count=1", "-failfast", "-overlay", b.overlay(t), "-run", b.tests, b.pkg}
-	cmd := exec.CommandContext(ctx, "go", append(args, b.flags...)...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
+	out, err := b.test(ctx, t, lua)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -76,6 +73,23 @@ func (b bug) isCaught(t *testing.T) bool {
 	return false
 }
 
+// test builds the bug into the tests of its package and runs them. Lua scripts need no building: one binary tests them all.
+func (b bug) test(ctx context.Context, t *testing.T, lua luaBinary) (output []byte, err error) {
+	if strings.HasPrefix(b.file, luaDir) {
+		return lua.test(ctx, t, b)
+	}
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-overlay", b.overlay(t), "-run", b.tests, b.pkg}
+	return plainGo(ctx, append(args, b.flags...)...).CombinedOutput()
+}
+
+// plainGo is a go command that runs at the root, without the race detector.
+func plainGo(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return cmd
+}
+
 var complaint = regexp.MustCompile(`(?m)^\s+\S+_?\w*\.go:\d+: .*$`)
 
 // verdict is the first thing that a test said.
@@ -84,14 +98,10 @@ func verdict(out []byte) string {
 	return strings.TrimSpace(string(bytes.Join(said, []byte(" "))))
 }
 
-// overlay writes the changed file and what tells the go command to take it instead.
-func (b bug) overlay(t *testing.T) string {
+// planted is the file with the bug in it.
+func (b bug) planted(t *testing.T) string {
 	t.Helper()
-	source, err := filepath.Abs(filepath.Join(root, b.file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(source)
+	text, err := os.ReadFile(filepath.Join(root, b.file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,9 +112,19 @@ func (b bug) overlay(t *testing.T) string {
 		}
 		planted = strings.Replace(planted, e.old, e.new, 1)
 	}
+	return planted
+}
+
+// overlay writes the changed file and what tells the go command to take it instead.
+func (b bug) overlay(t *testing.T) string {
+	t.Helper()
+	source, err := filepath.Abs(filepath.Join(root, b.file))
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	changed := filepath.Join(dir, filepath.Base(b.file))
-	if err := os.WriteFile(changed, []byte(planted), 0o600); err != nil {
+	if err := os.WriteFile(changed, []byte(b.planted(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	list, err := json.Marshal(map[string]map[string]string{"Replace": {source: changed}})
