@@ -38,13 +38,17 @@ func (c *console) String() string {
 	return c.text.String()
 }
 
-// startDev runs `stockade dev` on free ports until the test, or stop, ends it. It returns what it printed.
-func startDev(t *testing.T, path string) (b banner, stop func() int) {
+// startDev runs `stockade dev` on free ports, with these settings, until the test, or stop, ends it. It returns what it
+// printed.
+func startDev(t *testing.T, path string, set ...string) (b banner, stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var out, errs console
 	ended := make(chan int, 1)
 	args := append(devArgs(path), "-o", "json")
+	for _, s := range set {
+		args = append(args, "--set", s)
+	}
 	go func() { ended <- run(ctx, args, strings.NewReader(""), &out, &errs, nil) }()
 	stop = sync.OnceValue(func() int {
 		cancel()
