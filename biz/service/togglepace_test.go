@@ -90,7 +90,7 @@ func (f *fleet) within(bound time.Duration, what string, closed bool) {
 		if time.Since(begun) > bound {
 			f.t.Fatalf("%s: not within %v", what, bound)
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
 
@@ -112,7 +112,7 @@ func (f *fleet) write(text string) {
 }
 
 // wait moves the fleet to some moment between its looks.
-func (f *fleet) wait(step int) { time.Sleep(time.Duration(step) * 137 * time.Millisecond) }
+func (f *fleet) wait(step int) { <-time.After(time.Duration(step) * 137 * time.Millisecond) }
 
 func TestAWordReachesEveryNodeInTime(t *testing.T) {
 	for step := range 16 { // at any moment between two looks
@@ -129,7 +129,7 @@ func TestAWordReachesEveryNodeInTime(t *testing.T) {
 			f.within(pollBound, "without hints", false)
 			f.set(sale.EntranceClosed, time.Now().Add(10*time.Second))
 			f.within(pollBound, "for a time", true)
-			time.Sleep(10*time.Second - pollBound)
+			<-time.After(10*time.Second - pollBound)
 			f.within(pollBound+time.Second, "after its time", false)
 		})
 	}
@@ -145,9 +145,9 @@ func TestAFileWorksWhileNoServerAnswers(t *testing.T) {
 			f.store.mu.Lock()
 			f.store.stuck = true
 			f.store.mu.Unlock()
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			f.within(0, "what was stored stays", true)
-			time.Sleep(11 * time.Second)
+			<-time.After(11 * time.Second)
 			f.within(0, "and ends when it was to", false)
 			f.wait(step)
 			for range 20 { // the store's loop is always busy
@@ -175,10 +175,10 @@ func TestAFileIsTakenOverOnlyWhenItStays(t *testing.T) {
 		f.within(fileBound, "by file", true)
 		for range 10 {
 			f.write("") // shorter than the time between two looks
-			time.Sleep(300 * time.Millisecond)
+			<-time.After(300 * time.Millisecond)
 			f.write("entrance: closed\n")
 			for range 30 {
-				time.Sleep(25 * time.Millisecond)
+				<-time.After(25 * time.Millisecond)
 				f.within(0, "half written", true)
 			}
 		}

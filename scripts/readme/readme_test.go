@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"stockade/biz/sale"
 )
 
 // Who follows the commands of which section.
@@ -146,6 +148,31 @@ func TestResultCodes(t *testing.T) {
 	}
 	if verdicts < 6 {
 		t.Errorf("only %d verdicts found", verdicts)
+	}
+}
+
+// The table of toggles has every one, with its values and whether it may be set for a single SKU.
+func TestToggles(t *testing.T) {
+	values := map[string]string{}
+	for _, kind := range sale.ToggleKinds() {
+		name, _, breaker := strings.Cut(kind.Name, ".")
+		cell := "`" + name + "`"
+		if breaker {
+			cell = "`" + name + ".<name>`"
+		}
+		if kind.PerSKU {
+			cell += " \\*"
+		}
+		allowed := "`" + strings.Join(kind.Values, "`, `") + "`"
+		if kind.Values == nil {
+			allowed = "`0` to `100`"
+		}
+		values[cell] = allowed
+	}
+	for cell, allowed := range values {
+		if got := row(t, page(t), cell); got[1] != allowed {
+			t.Errorf("%s has the values %s on the page, want %s", cell, got[1], allowed)
+		}
 	}
 }
 
