@@ -35,6 +35,8 @@ func Run(t *testing.T, newLab NewLab) {
 		{"MissedSoon", missedSoon},
 		{"OverflowSoon", overflowSoon},
 		{"RelayPaused", relayPaused},
+		{"BreakerOpen", breakerOpen},
+		{"BreakerHears", breakerHears},
 		{"ConsumersPaused", consumersPaused},
 		{"ExpiryPaused", expiryPaused},
 		{"PointsFail", pointsFail},
