@@ -40,8 +40,8 @@ func newRealLab(t *testing.T) *lab {
 }
 
 func TestModelReal(t *testing.T) {
-	const labs, histories = 2, 200
-	setRapid(t, histories/labs)
+	const labs = 2
+	setRapid(t, realHistories/labs)
 	for i := range labs {
 		t.Run(fmt.Sprint("lab ", i), func(t *testing.T) {
 			t.Parallel()
