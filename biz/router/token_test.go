@@ -150,8 +150,12 @@ func TestTokensAreNotIssued(t *testing.T) {
 		{"no such SKU", "none", "", []string{"X-Buyer-Id: u1"}, sale.Result{}, nil, "404 SKU_NOT_FOUND"},
 		{"bad SKU", "de%20mo", "", []string{"X-Buyer-Id: u1"}, sale.Result{}, nil, "400 BAD_REQUEST"},
 		{"a body", "demo", `{"quantity":1}`, []string{"X-Buyer-Id: u1"}, sale.Result{}, nil, "400 MALFORMED_BODY"},
-		{"not open", "demo", "{}", []string{"X-Buyer-Id: u1"},
-			sale.Result{Code: sale.NotOnSale, Reason: sale.ReasonNotStarted, SKU: sale.SKU{OpensAt: opens}}, nil, "409 NOT_ON_SALE"},
+		{
+			"not open", "demo", "{}",
+			[]string{"X-Buyer-Id: u1"},
+			sale.Result{Code: sale.NotOnSale, Reason: sale.ReasonNotStarted, SKU: sale.SKU{OpensAt: opens}},
+			nil, "409 NOT_ON_SALE",
+		},
 		{"paused", "demo", "", []string{"X-Buyer-Id: u1"}, sale.Result{Code: sale.NotOnSale, Reason: sale.ReasonPaused}, nil, "409 NOT_ON_SALE"},
 		{"no database", "demo", "", []string{"X-Buyer-Id: u1"}, sale.Result{Code: sale.Busy, Reason: sale.ReasonDependency}, nil, "503 BUSY"},
 		{"unforeseen", "demo", "", []string{"X-Buyer-Id: u1"}, sale.Result{}, errors.New("unforeseen"), "500 INTERNAL"},
@@ -166,7 +170,9 @@ func TestTokensAreNotIssued(t *testing.T) {
 		}
 	}
 	n.shop.set(func() { n.shop.noToken, n.shop.err = sale.Result{}, nil })
-	n.buckets.set(func() { n.buckets.noBuyers, n.buckets.buyers, n.buckets.won = true, nil, sale.DeriveOrderID("demo", "u1", "k1") })
+	n.buckets.set(func() {
+		n.buckets.noBuyers, n.buckets.buyers, n.buckets.won = true, nil, sale.DeriveOrderID("demo", "u1", "k1")
+	})
 	if got := n.token(t, "demo", "", "X-Buyer-Id: u1", "Idempotency-Key: k1"); got.status != 429 {
 		t.Errorf("over the buyer's rate, with a winner's key: %d %s", got.status, got.body)
 	}
