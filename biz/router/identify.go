@@ -15,7 +15,8 @@ const authorization = "Authorization"
 
 // identity finds out which buyer makes a request. Behind it X-Buyer-Id names a buyer who is who they say, or is not there.
 type identity struct {
-	buyers *auth.Buyers // nil: nobody is known
+	buyers *auth.Buyers                         // nil: nobody is known
+	count  func(*app.RequestContext, sale.Code) // a verdict that ends here
 }
 
 // required lets requests through whose buyer is known.
@@ -45,6 +46,7 @@ func (i *identity) known(c *app.RequestContext, purchase bool) bool {
 		(&handler.Problem{Code: handler.Unauthenticated, Field: refusal.Header, Detail: refusal.Detail}).Write(c)
 		c.Response.Header.Set("WWW-Authenticate", refusal.Challenge)
 	case errors.Is(err, auth.ErrNoncesFull):
+		i.count(c, sale.Busy)
 		(&handler.Problem{Code: handler.Busy, Reason: sale.ReasonQueueFull, Detail: err.Error()}).Write(c)
 	case problem != nil:
 		problem.Write(c)

@@ -352,6 +352,9 @@ func TestAFullNonceStoreIsBusy(t *testing.T) {
 	if len(n.buyersAsked()) != 2 {
 		t.Error("a request that nobody remembers reached the service")
 	}
+	if got := n.results.Counts()[sale.Busy.String()]; got != 1 {
+		t.Errorf("counted BUSY %d times", got)
+	}
 }
 
 // An address that nobody vouches for does not choose whose bucket pays.

@@ -116,7 +116,7 @@ func New(l *Listeners, p Parts) *Servers {
 	if len(cfg.CORSOrigins) > 0 {
 		s.public.Use(cors(cfg.CORSOrigins))
 	}
-	publicRoutes(s.public, api, &identity{buyers: p.Buyers}, &limits{buckets: p.Limits, winners: p.Winners, results: p.Results, load: p.Load, tokens: p.Tokens, clients: who})
+	publicRoutes(s.public, api, p.Buyers, &limits{buckets: p.Limits, winners: p.Winners, results: p.Results, load: p.Load, tokens: p.Tokens, clients: who})
 	s.admin = s.newServer(cfg, admin, who, p)
 	s.admin.Use(sameOrigin)
 	adminRoutes(s.admin, api, p.Operators)
@@ -166,7 +166,8 @@ func (s *Servers) newServer(cfg Config, ln net.Listener, who *clients, p Parts) 
 	return h
 }
 
-func publicRoutes(h *server.Hertz, api *handler.API, who *identity, l *limits) {
+func publicRoutes(h *server.Hertz, api *handler.API, buyers *auth.Buyers, l *limits) {
+	who := &identity{buyers: buyers, count: l.count}
 	h.GET("/livez", api.Livez)
 	h.GET("/readyz", api.Readyz)
 	h.GET("/openapi.yaml", serveOpenAPI)
