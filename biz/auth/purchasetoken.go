@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +29,8 @@ var ErrPurchaseTokenRefused = errors.New("the purchase token is not one for this
 // PurchaseTokens issues and checks purchase tokens: JWTs, signed with HMAC-SHA256, that let one buyer make one order of one
 // SKU for a short time. Nodes that share their secrets accept each other's tokens. A nil one knows no secret.
 type PurchaseTokens struct {
-	keys     []jwt.VerificationKey // the first one signs
+	keys     [][]byte // the first one signs
+	header   string   // of every token
 	lifetime time.Duration
 	now      func() time.Time
 	parser   *jwt.Parser
@@ -43,13 +46,11 @@ type PurchaseToken struct {
 // NewPurchaseTokens takes the secrets, newest first: the first one signs, the others are being rotated out. A token is good
 // for at least lifetime, and for less than a second more.
 func NewPurchaseTokens(secrets []string, lifetime time.Duration, now func() time.Time) *PurchaseTokens {
+	example, _ := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{}).SigningString() // these can be written
+	header, _, _ := strings.Cut(example, ".")
 	p := &PurchaseTokens{
-		lifetime: lifetime, now: now,
-		parser: jwt.NewParser(
-			jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
-			jwt.WithStrictDecoding(),      // one token has one spelling
-			jwt.WithoutClaimsValidation(), // Check knows expired from wrong
-		),
+		header: header, lifetime: lifetime, now: now,
+		parser: jwt.NewParser(jwt.WithStrictDecoding()), // one token has one spelling
 	}
 	for _, secret := range secrets {
 		p.keys = append(p.keys, []byte(secret))
@@ -82,11 +83,8 @@ func (p *PurchaseTokens) Check(text, sku, buyer string) (PurchaseToken, error) {
 	if !p.Enabled() || len(text) > MaxPurchaseToken || strings.ContainsFunc(text, notInJWT) {
 		return PurchaseToken{}, ErrPurchaseTokenRefused
 	}
-	var claims jwt.RegisteredClaims
-	_, err := p.parser.ParseWithClaims(text, &claims, func(*jwt.Token) (any, error) {
-		return jwt.VerificationKeySet{Keys: p.keys}, nil
-	})
-	if err != nil || claims.ExpiresAt == nil || claims.IssuedAt == nil {
+	claims, ok := p.signed(text)
+	if !ok || claims.ExpiresAt == nil || claims.IssuedAt == nil {
 		return PurchaseToken{}, ErrPurchaseTokenRefused
 	}
 	forSKU := len(claims.Audience) == 1 && claims.Audience[0] == purchaseAudience+sku
@@ -100,6 +98,25 @@ func (p *PurchaseTokens) Check(text, sku, buyer string) (PurchaseToken, error) {
 	}
 	expires := claims.ExpiresAt.UTC()
 	return PurchaseToken{Order: id, ExpiresAt: expires, Expired: !now.Before(expires)}, nil
+}
+
+// signed returns the claims of a token that a secret of ours signed. The header has to be the one that we write, so that
+// nobody chooses an algorithm, and the signature is checked before anything is read: the library's parser, which reads
+// first, takes three times as long for a forged one.
+func (p *PurchaseTokens) signed(text string) (claims jwt.RegisteredClaims, ok bool) {
+	last := strings.LastIndexByte(text, '.')
+	body, ok := strings.CutPrefix(text[:max(last, 0)], p.header+".")
+	if !ok {
+		return claims, false
+	}
+	mac, err := p.parser.DecodeSegment(text[last+1:])
+	if err != nil || !slices.ContainsFunc(p.keys, func(key []byte) bool {
+		return jwt.SigningMethodHS256.Verify(text[:last], mac, key) == nil
+	}) {
+		return claims, false
+	}
+	raw, err := p.parser.DecodeSegment(body)
+	return claims, err == nil && json.Unmarshal(raw, &claims) == nil
 }
 
 // notInJWT tells the characters that no token has. The library's decoder passes over line breaks.
