@@ -62,7 +62,6 @@ type site struct {
 	db        *sql.DB
 	broker    *amqp.Connection
 	node      *proctest.Node
-	settings  []string
 	variables map[string]string // what the pages may use
 	requests  chan string       // what commands ask of the site: start, stop
 	asked     *httptest.Server  // takes the requests
