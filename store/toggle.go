@@ -4,16 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"time"
 
 	"stockade/biz/sale"
 )
 
-const (
-	maxReason = 1024 // bytes
-	// The longest detail is a reason behind a value and a time, well within the column's 4096 bytes.
-	auditToggle = "toggle"
-)
+const maxReason = 1024 // bytes, of toggles and of audit lines
 
 // Toggles lists those that are set and not expired by the clock of the database, by name and scope.
 func (db *DB) Toggles(ctx context.Context) ([]sale.Toggle, error) {
@@ -25,27 +20,15 @@ func (db *DB) Toggles(ctx context.Context) ([]sale.Toggle, error) {
 	}, db.sql.toggleList, millis(db.clock.now()))
 }
 
-// SetToggle stores a toggle over the one with its name and scope, and writes the audit row in the same transaction.
-// ChangedAt is the database's time, whatever the caller says. *sale.InputError naming the field that is wrong.
+// SetToggle stores a toggle over the one with its name and scope. ChangedAt is the database's time, whatever the caller
+// says. *sale.InputError naming the field that is wrong.
 func (db *DB) SetToggle(ctx context.Context, to sale.Toggle) error {
 	if err := checkToggle(to); err != nil {
 		return err
 	}
-	target, until := to.Name, "until it is changed"
-	if to.Scope != "" {
-		target += " of " + to.Scope
-	}
-	if !to.Until.IsZero() {
-		until = "until " + to.Until.UTC().Format(time.RFC3339)
-	}
 	return db.writing(ctx, func(t *txn) error {
 		now := millis(db.clock.now())
 		_, err := t.exec(ctx, db.sql.toggleSet, to.Name, to.Scope, to.Value, to.Reason, to.Actor, millis(to.Until), now)
-		if err != nil {
-			return err
-		}
-		_, err = t.exec(ctx, db.sql.auditInsert, now, to.Actor, auditToggle, target,
-			fmt.Sprintf("%s %s: %s", to.Value, until, to.Reason))
 		return err
 	})
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"stockade/biz/sale"
 )
 
 // Bounds of admin tokens.
@@ -27,9 +29,6 @@ const (
 	maxTokenFile  = 1 << 20 // bytes
 	maxTokenCount = 1000
 )
-
-// Service is the name under which the audit log has what the service does by itself; no token has it.
-const Service = "stockade"
 
 // buyerActor is how an order's history names its buyer.
 const buyerActor = "buyer"
@@ -73,7 +72,7 @@ func (t AdminToken) check() error {
 	switch {
 	case !tokenName.MatchString(t.Name):
 		return fmt.Errorf("name %q: must match %s", t.Name, TokenNamePattern)
-	case t.Name == Service || t.Name == buyerActor:
+	case t.Name == sale.ServiceActor || t.Name == buyerActor:
 		return fmt.Errorf("name %q: is reserved", t.Name)
 	case !t.Role.Valid():
 		return fmt.Errorf("token %s: role must be viewer, operator or admin", t.Name)

@@ -30,6 +30,7 @@ type Parts struct {
 	Webhooks    *Webhooks
 	Tokens      *auth.PurchaseTokens // without a secret: PURCHASE_TOKENS_DISABLED
 	Toggles     Toggles
+	AuditLog    AuditLog
 	Node        NodeFigures
 
 	Streams *Streams

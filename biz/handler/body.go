@@ -158,7 +158,7 @@ func (d *decoder) members(value func(name []byte) (known bool, problem *Problem)
 
 // nothing reads a body that may only be empty or {}.
 func (d *decoder) nothing(c *app.RequestContext) *Problem {
-	problem := d.read(c)
+	problem := d.readNoted(c)
 	if problem == nil && len(d.raw) > 0 {
 		problem = d.members(func([]byte) (bool, *Problem) { return false, nil })
 	}

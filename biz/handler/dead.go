@@ -101,15 +101,14 @@ func (a *API) handleDead(
 	ctx context.Context, c *app.RequestContext, handle func(context.Context, int64, string) (sale.DeadLetter, error),
 ) {
 	seq, problem := deadSeq(c)
-	var actor string
 	if problem == nil {
-		actor, problem = a.actor(c, true)
+		_, problem = a.flag(c, "")
 	}
 	if problem != nil {
 		problem.Write(c)
 		return
 	}
-	letter, err := handle(ctx, seq, actor)
+	letter, err := handle(ctx, seq, Operator(c).Name)
 	a.deadLetter(c, letter, err)
 }
 

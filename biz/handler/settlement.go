@@ -21,9 +21,6 @@ type Settlements interface {
 	AnyOrder(ctx context.Context, id sale.OrderID) (sale.Order, error)
 }
 
-// maxActor bounds the name that an operator gives, in bytes.
-const maxActor = 64
-
 // Pay serves POST /v1/payments, the payment provider's signed callback.
 func (a *API) Pay(ctx context.Context, c *app.RequestContext) {
 	if !a.Webhooks.enabled() {
@@ -57,7 +54,7 @@ func (a *API) CancelOrder(ctx context.Context, c *app.RequestContext) {
 		buyer, problem = Buyer(c)
 	}
 	if problem == nil {
-		_, problem = a.actor(c, false)
+		_, problem = a.flag(c, "")
 	}
 	if problem != nil {
 		problem.Write(c)
@@ -88,15 +85,14 @@ func (a *API) ShowOrder(ctx context.Context, c *app.RequestContext) {
 // CancelAnyOrder serves POST /admin/v1/orders/{id}/cancel.
 func (a *API) CancelAnyOrder(ctx context.Context, c *app.RequestContext) {
 	id, problem := orderID(c)
-	var actor string
 	if problem == nil {
-		actor, problem = a.actor(c, true)
+		_, problem = a.flag(c, "")
 	}
 	if problem != nil {
 		problem.Write(c)
 		return
 	}
-	done, err := a.Settlements.Cancel(ctx, id, "", actor)
+	done, err := a.Settlements.Cancel(ctx, id, "", Operator(c).Name)
 	a.settled(c, id, done, err)
 }
 
@@ -160,27 +156,4 @@ func (d *decoder) payment() (order sale.OrderID, payment string, problem *Proble
 		problem = badInput(InvalidField, "order_id", "must be "+anID)
 	}
 	return order, payment, problem
-}
-
-// actor reads a body that is empty, {}, or, where a name may be given, {"actor": "…"}. Who gives none is "operator".
-func (a *API) actor(c *app.RequestContext, named bool) (string, *Problem) {
-	d := a.decoders.get()
-	defer a.decoders.put(d)
-	if problem := d.read(c); problem != nil || len(d.raw) == 0 {
-		return "operator", problem
-	}
-	actor := "operator"
-	problem := d.members(func(name []byte) (bool, *Problem) {
-		if !named || string(name) != "actor" {
-			return false, nil
-		}
-		const aName = "a name of 1 to 64 bytes of printable UTF-8"
-		given, problem := d.text("actor", aName)
-		if problem == nil && (len(given) > maxActor || !service.ValidBuyer(given)) {
-			problem = badInput(InvalidField, "actor", "must be "+aName)
-		}
-		actor = "operator " + given
-		return true, problem
-	})
-	return actor, problem
 }

@@ -105,7 +105,7 @@ func sharesJSON(figures []sale.Figures) SharesJSON {
 func (a *API) CreateSKU(ctx context.Context, c *app.RequestContext) {
 	d := a.decoders.get()
 	defer a.decoders.put(d)
-	problem := d.read(c)
+	problem := d.readNoted(c)
 	if problem != nil {
 		problem.Write(c)
 		return
@@ -115,6 +115,7 @@ func (a *API) CreateSKU(ctx context.Context, c *app.RequestContext) {
 		problem.Write(c)
 		return
 	}
+	audited(c).Target = sku.ID
 	listing, err := a.SKUs.Create(ctx, sku, total)
 	if err != nil {
 		a.failSKU(c, err)
@@ -180,7 +181,7 @@ func (a *API) CloseSKU(ctx context.Context, c *app.RequestContext) { a.move(ctx,
 func (a *API) AdjustSKU(ctx context.Context, c *app.RequestContext) {
 	d := a.decoders.get()
 	defer a.decoders.put(d)
-	problem := d.read(c)
+	problem := d.readNoted(c)
 	if problem != nil {
 		problem.Write(c)
 		return

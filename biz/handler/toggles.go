@@ -49,10 +49,12 @@ func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
 	}
 	d := a.decoders.get()
 	defer a.decoders.put(d)
-	problem := d.read(c)
+	problem := d.readNoted(c)
 	if problem == nil {
 		problem = d.toggle(&toggle, a.Now())
 	}
+	audited(c).Target, audited(c).Reason = strings.TrimSuffix(toggle.Name+" of "+toggle.Scope, " of "), toggle.Reason
+	toggle.Actor = Operator(c).Name
 	if problem == nil && toggle.Name == sale.TogglePath && !Operator(c).Role.May(auth.RoleAdmin) {
 		problem = &Problem{Code: Forbidden, Detail: "the path needs the role " + string(auth.RoleAdmin)}
 	}
@@ -68,11 +70,9 @@ func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
 	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List(ctx), Moves: moves})
 }
 
-// toggle decodes {"value", "reason", "scope", "for", "actor"}, of which the first two must be there. What values there
+// toggle decodes {"value", "reason", "scope", "for"}, of which the first two must be there. What values there
 // are is for the use case to say.
 func (d *decoder) toggle(t *sale.Toggle, now time.Time) *Problem {
-	const aName = "a name of 1 to 64 bytes of printable UTF-8"
-	t.Actor = "operator"
 	problem := d.members(func(name []byte) (known bool, problem *Problem) {
 		switch string(name) {
 		case "value":
@@ -88,13 +88,6 @@ func (d *decoder) toggle(t *sale.Toggle, now time.Time) *Problem {
 				problem = badInput(InvalidField, "for", "must be a duration from 1s to 720h")
 			}
 			t.Until = now.Add(span).UTC().Truncate(time.Millisecond)
-		case "actor":
-			var given string
-			given, problem = d.text("actor", aName)
-			if problem == nil && (len(given) > maxActor || !service.ValidBuyer(given)) {
-				problem = badInput(InvalidField, "actor", "must be "+aName)
-			}
-			t.Actor = "operator " + given
 		default:
 			return false, nil
 		}

@@ -132,7 +132,7 @@ func (a *API) flag(c *app.RequestContext, name string) (value bool, problem *Pro
 func (a *API) body(c *app.RequestContext, member func(d *decoder, name string) (known bool, problem *Problem)) *Problem {
 	d := a.decoders.get()
 	defer a.decoders.put(d)
-	problem := d.read(c)
+	problem := d.readNoted(c)
 	if problem != nil || len(d.raw) == 0 {
 		return problem
 	}

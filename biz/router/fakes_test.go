@@ -286,6 +286,7 @@ type node struct {
 	shop    *shop
 	desk    *desk
 	levers  *levers
+	ledger  *auditBook
 	buckets *buckets
 	scales  *scales
 	results service.Results
@@ -328,13 +329,13 @@ func startNodeFor(t testing.TB, buyers *auth.Buyers, change func(*Config)) *node
 	}
 	n := &node{
 		shop: &shop{listing: demoListing(), orders: map[sale.OrderID]sale.Order{}, ready: handler.Readiness{Ready: true}},
-		desk: &desk{}, levers: &levers{}, buckets: &buckets{}, scales: &scales{}, log: &logBook{},
+		desk: &desk{}, levers: &levers{}, ledger: &auditBook{}, buckets: &buckets{}, scales: &scales{}, log: &logBook{},
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	n.Servers, err = open(cfg, Parts{
 		Sales: n.shop, Orders: n.shop, Stock: n.shop, SKUs: n.shop, Upkeep: n.shop, Health: n.shop, Doctor: ward{},
-		Settlements: n.desk, DeadLetters: n.desk, Toggles: n.levers, Results: &n.results, Node: gauge{&n.results}, Operators: staff{}, Tokens: testTokens(newTokenSecret), Buyers: buyers,
+		Settlements: n.desk, DeadLetters: n.desk, Toggles: n.levers, Results: &n.results, Node: gauge{&n.results}, Operators: staff{}, Audit: n.ledger, AuditLog: n.ledger, Tokens: testTokens(newTokenSecret), Buyers: buyers,
 		Limits: n.buckets, Load: n.scales, Winners: n.buckets, Now: func() time.Time { return testNow }, Log: log,
 	})
 	if err != nil {

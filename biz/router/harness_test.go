@@ -64,7 +64,8 @@ func (staff) Operator(token string) (auth.Operator, error) {
 	return auth.Operator{}, auth.ErrTokenUnknown
 }
 
-// send makes a request; header lines are "Name: value". To the admin API it is an admin's, unless it says whose.
+// send makes a request; header lines are "Name: value". To the admin API it is an admin's
+// with a reason, unless it says otherwise.
 func send(t testing.TB, method, url, body string, header ...string) reply {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
@@ -77,6 +78,9 @@ func send(t testing.TB, method, url, body string, header ...string) reply {
 	}
 	if strings.HasPrefix(req.URL.Path, "/admin/") && req.Header.Get("Authorization") == "" {
 		req.Header.Set("Authorization", "Bearer "+string(auth.RoleAdmin))
+	}
+	if method != "GET" && strings.HasPrefix(req.URL.Path, "/admin/") && req.Header.Values("X-Reason") == nil {
+		req.Header.Set("X-Reason", "a test")
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

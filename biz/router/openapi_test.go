@@ -210,6 +210,7 @@ func TestAnswersMatchTheirSchemas(t *testing.T) {
 		{"Node", send(t, "GET", n.adminURL()+"/admin/v1/node", "")},
 		{"Breakers", send(t, "GET", n.adminURL()+"/admin/v1/breakers", "")},
 		{"Toggles", send(t, "PUT", n.adminURL()+"/admin/v1/toggles/path", `{"value":"mysql","reason":"r"}`)},
+		{"AuditPage", send(t, "GET", n.adminURL()+"/admin/v1/audit", "")},
 		{"DeadLetter", send(t, "GET", n.adminURL()+"/admin/v1/dead/1", "")},
 		{"DeadLetterPage", send(t, "GET", n.adminURL()+"/admin/v1/dead?limit=1", "")},
 		{"Readiness", send(t, "GET", n.publicURL()+"/readyz", "")},

@@ -1,21 +1,14 @@
 package router
 
 import (
-	"context"
-	"errors"
-	"strings"
-
 	"github.com/cloudwego/hertz/pkg/app"
-	"github.com/cloudwego/hertz/pkg/app/server"
 
 	"stockade/biz/auth"
 	"stockade/biz/handler"
 )
 
-// Operators knows whose token a request of the admin API has. auth.ErrTokenUnknown, auth.ErrTokenExpired.
-type Operators interface {
-	Operator(token string) (auth.Operator, error)
-}
+// togglePath is named because its writes say why in their bodies.
+const togglePath = "/admin/v1/toggles/:name"
 
 // anybody marks the routes of the admin listener that need no token: probes, whose callers have none.
 const anybody auth.Role = ""
@@ -65,61 +58,13 @@ func adminTable(api *handler.API) []adminRoute {
 		{"GET", "/admin/v1/node", viewer, api.ShowNode},
 		{"GET", "/admin/v1/breakers", viewer, api.ListBreakers},
 		{"GET", "/admin/v1/toggles", viewer, api.ListToggles},
-		{"PUT", "/admin/v1/toggles/:name", operator, api.SetToggle},
+		{"PUT", togglePath, operator, api.SetToggle},
+
+		{"GET", "/admin/v1/audit", viewer, api.ListAudit},
 
 		{"GET", "/admin/v1/dead", viewer, api.ListDead},
 		{"GET", "/admin/v1/dead/:seq", viewer, api.ShowDead},
 		{"POST", "/admin/v1/dead/:seq/replay", operator, api.ReplayDead},
 		{"POST", "/admin/v1/dead/:seq/drop", operator, api.DropDead},
 	}
-}
-
-func adminRoutes(h *server.Hertz, api *handler.API, who Operators) {
-	for _, r := range adminTable(api) {
-		if r.least == anybody {
-			h.Handle(r.method, r.path, r.serve)
-			continue
-		}
-		h.Handle(r.method, r.path, operatorOnly(who, r.least), r.serve)
-	}
-}
-
-// operatorOnly lets those through whose token has at least this role. Nobody gets in when there are no tokens.
-func operatorOnly(who Operators, least auth.Role) app.HandlerFunc {
-	return func(ctx context.Context, c *app.RequestContext) {
-		operator, problem := identifyOperator(who, c)
-		if problem == nil && !operator.Role.May(least) {
-			problem = &handler.Problem{Code: handler.Forbidden, Detail: "needs the role " + string(least) + "; yours is " + string(operator.Role)}
-		}
-		if problem != nil {
-			problem.Write(c)
-			c.Abort()
-			return
-		}
-		handler.SetOperator(c, operator)
-		c.Next(ctx)
-	}
-}
-
-func identifyOperator(who Operators, c *app.RequestContext) (auth.Operator, *handler.Problem) {
-	const header = "Authorization"
-	refused := func(detail string) *handler.Problem {
-		return &handler.Problem{Code: handler.Unauthenticated, Field: header, Detail: detail}
-	}
-	given := c.Request.Header.PeekAll(header)
-	if len(given) != 1 {
-		return auth.Operator{}, refused("must be given once: Bearer and an admin token")
-	}
-	scheme, token, _ := strings.Cut(string(given[0]), " ")
-	if !strings.EqualFold(scheme, "Bearer") || who == nil {
-		return auth.Operator{}, refused("must be Bearer and an admin token")
-	}
-	operator, err := who.Operator(strings.TrimSpace(token))
-	switch {
-	case errors.Is(err, auth.ErrTokenExpired):
-		return operator, refused("the admin token has expired")
-	case err != nil:
-		return operator, refused("the admin token is not known here")
-	}
-	return operator, nil
 }

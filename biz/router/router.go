@@ -38,9 +38,11 @@ type Parts struct {
 	Settlements handler.Settlements
 	DeadLetters handler.DeadLetters
 	Toggles     handler.Toggles
+	AuditLog    handler.AuditLog
 	Node        handler.NodeFigures
 
-	Operators Operators            // nil: nobody is let into the admin API
+	Operators Operators // nil: nobody is let into the admin API
+	Audit     Audit
 	Buyers    *auth.Buyers         // nil: nobody can buy
 	Tokens    *auth.PurchaseTokens // nil: PURCHASE_TOKENS_DISABLED
 	Limits    Limits
@@ -105,7 +107,7 @@ func New(l *Listeners, p Parts) *Servers {
 	}
 	api := handler.New(handler.Parts{
 		Sales: p.Sales, Orders: p.Orders, Stock: p.Stock, SKUs: p.SKUs, Upkeep: p.Upkeep, Health: p.Health, Doctor: p.Doctor,
-		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg), Tokens: p.Tokens, Toggles: p.Toggles, Node: p.Node,
+		Settlements: p.Settlements, DeadLetters: p.DeadLetters, Webhooks: webhooks(cfg), Tokens: p.Tokens, Toggles: p.Toggles, AuditLog: p.AuditLog, Node: p.Node,
 		Streams: s.streams, Now: p.Now, Log: p.Log,
 	})
 	if p.Load == nil {
@@ -119,7 +121,7 @@ func New(l *Listeners, p Parts) *Servers {
 	publicRoutes(s.public, api, p.Buyers, &limits{buckets: p.Limits, winners: p.Winners, results: p.Results, load: p.Load, tokens: p.Tokens, clients: who})
 	s.admin = s.newServer(cfg, admin, who, p)
 	s.admin.Use(sameOrigin)
-	adminRoutes(s.admin, api, p.Operators)
+	adminRoutes(s.admin, api, &guard{who: p.Operators, audit: p.Audit})
 	return s
 }
 

@@ -60,10 +60,10 @@ func (l *levers) stored() []sale.Toggle {
 func TestToggles(t *testing.T) {
 	n := startNode(t, nil)
 	at := n.adminURL() + "/admin/v1/toggles"
-	body := `{"value":"journal","scope":"demo","reason":"drill","for":"10m","actor":"ann"}`
+	body := `{"value":"journal","scope":"demo","reason":"drill","for":"10m"}`
 	got := send(t, "PUT", at+"/durability", body, "Content-Type: application/json")
 	want := sale.Toggle{
-		Name: "durability", Scope: "demo", Value: "journal", Reason: "drill", Actor: "operator ann",
+		Name: "durability", Scope: "demo", Value: "journal", Reason: "drill", Actor: "ann-admin",
 		Until: testNow.Add(10 * time.Minute).Truncate(time.Millisecond),
 	}
 	if got.status != 200 || len(n.levers.stored()) != 1 || n.levers.stored()[0] != want {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type ConservationParts struct {
 	Hints   Hints
 	// PauseOnUnexplained pauses the sale of a SKU whose drift a full reshare did not end.
 	PauseOnUnexplained bool
+	Audit              *AuditLog // nil: none
 	Now                func() time.Time
 	Log                *slog.Logger
 }
@@ -204,6 +206,10 @@ func (c *Conservation) unexplained(ctx context.Context, r Reading) {
 		c.Log.ErrorContext(ctx, "sale not paused", "sku", r.SKU, "error", err)
 		return
 	}
+	c.Audit.Record(ctx, sale.AuditEntry{
+		Actor: sale.ServiceActor, Action: "sku.pause", Target: r.SKU,
+		Reason: fmt.Sprintf("unexplained drift of %d units after a full reshare", r.Terms.Excess()),
+	})
 	if err := c.Hints.Send(ctx, r.SKU); err != nil {
 		c.Log.DebugContext(ctx, "hint not sent", "sku", r.SKU, "error", err) // nodes look by themselves
 	}

@@ -72,6 +72,7 @@ type HealerParts struct {
 	Conservation *Conservation
 	Active       func(time.Duration) []string // SKUs with traffic on this node within that time
 	Paused       func() bool                  // nil: never; a paused healer looks, and starts nothing
+	Audit        *AuditLog                    // of full reshares; nil: none
 	Now          func() time.Time
 	Log          *slog.Logger
 }
@@ -213,6 +214,11 @@ func (h *Healer) look(ctx context.Context, sku string, asked ask) (again Why) {
 	case err != nil:
 		h.trouble(ctx, "not healed", sku, err)
 		return why | WhyLoss
+	}
+	if order.Full {
+		h.Audit.Record(ctx, sale.AuditEntry{
+			Actor: sale.ServiceActor, Action: "sku.reshare", Target: sku, Detail: `{"full":true}`, Reason: order.Reason,
+		})
 	}
 	h.Conservation.reshared(sku, record)
 	return 0

@@ -287,10 +287,11 @@ func TestUnexplainedDriftPausesTheSale(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	c := service.NewConservation(service.ConservationParts{
 		Ledgers: l.db, Gate: lyingGate{gate}, Books: l.db, Hints: noHints{}, PauseOnUnexplained: true, Now: l.clock.Now, Log: log,
+		Audit: service.NewAuditLog(l.db, log),
 	})
 	h := service.NewHealer(service.HealerParts{
 		Ledgers: l.db, Gate: gate, Layer: gate, Resharer: n.resharer, Conservation: c, Active: n.watcher.Active,
-		Now: l.clock.Now, Log: log,
+		Audit: service.NewAuditLog(l.db, log), Now: l.clock.Now, Log: log,
 	})
 	before := l.epoch(t, sku.ID)
 	for i := range 6 {
@@ -305,6 +306,14 @@ func TestUnexplainedDriftPausesTheSale(t *testing.T) {
 	listing, err := l.db.Listing(t.Context(), sku.ID)
 	if err != nil || listing.State != sale.Paused || listing.Ledger.Epoch <= before {
 		t.Errorf("listing %+v, %v: want it paused after a reshare", listing, err)
+	}
+	lines, err := l.db.AuditLog(t.Context(), sale.AuditFilter{Actor: sale.ServiceActor, Action: "sku.pause", Limit: 9})
+	if err != nil || len(lines) != 1 || lines[0].Target != sku.ID || lines[0].Reason == "" {
+		t.Errorf("audit log: %+v, %v; want the pause", lines, err)
+	}
+	lines, err = l.db.AuditLog(t.Context(), sale.AuditFilter{Actor: sale.ServiceActor, Action: "sku.reshare", Target: sku.ID, Limit: 9})
+	if err != nil || len(lines) == 0 {
+		t.Errorf("audit log: %+v, %v; want the full reshares too", lines, err)
 	}
 	if d := c.UnexplainedDrift(); d != 1 {
 		t.Errorf("unexplained drift %d, want 1", d)

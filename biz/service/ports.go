@@ -240,6 +240,6 @@ type Closeouts interface {
 type ToggleStore interface {
 	// Toggles lists those that are set and not expired by the clock of the database.
 	Toggles(ctx context.Context) ([]sale.Toggle, error)
-	// SetToggle stores one and writes the audit row in the same transaction.
+	// SetToggle stores one.
 	SetToggle(ctx context.Context, t sale.Toggle) error
 }

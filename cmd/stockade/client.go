@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"stockade/biz/handler"
 	"stockade/conf"
 )
 
@@ -30,6 +31,7 @@ type client struct {
 	base   string
 	source string   // the flag or variable that set base, or could
 	header []string // names and values in turn, sent with every request
+	reason string   // of what is changed, for the audit log; of the admin API alone
 	hint   string   // for who is refused with 401
 	http   *http.Client
 }
@@ -86,6 +88,9 @@ func (cl *client) send(ctx context.Context, method, path string, body any, heade
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
+	if cl.reason != "" && method != http.MethodGet {
+		req.Header.Set(handler.ReasonHeader, cl.reason)
+	}
 	for _, list := range [][]string{cl.header, header} {
 		for i := 0; i+1 < len(list); i += 2 {
 			req.Header.Set(list[i], list[i+1])

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +21,12 @@ const (
 	adminTokenEnv  = "STOCKADE_ADMIN_TOKEN"
 	adminTokenFile = ".stockade/admin-token" // of `stockade dev`, from where it was started
 	maxTokenText   = 1024                    // bytes of that file
+
+	maxReason = 1024 // bytes
 )
+
+// secretFlags are followed by something that stays between the operator and the service.
+var secretFlags = []string{"--token", "--secret"}
 
 // withAdminFlags gives every command that has --admin the flags that go with it.
 func withAdminFlags(cmd *cobra.Command) {
@@ -35,6 +41,38 @@ func withAdminFlags(cmd *cobra.Command) {
 	}
 }
 
+// reasonFlag is for commands that change something.
+func reasonFlag(cmd *cobra.Command) {
+	cmd.Flags().String("reason", "", "why, for the audit log (default: this command line)")
+}
+
+// reason is what the audit log gets to read: --reason, or the command line as it was typed.
+func (c *cli) reason(cmd *cobra.Command) string {
+	reason, _ := cmd.Flags().GetString("reason")
+	reason = oneLine(strings.ToValidUTF8(firstOf(reason, c.typed), "?"))
+	for len(reason) > maxReason {
+		_, last := utf8.DecodeLastRuneInString(reason)
+		reason = reason[:len(reason)-last]
+	}
+	return reason
+}
+
+// typedLine is a command line without what nobody else may read.
+func typedLine(args []string) string {
+	words := []string{"stockade"}
+	for i, arg := range args {
+		for _, flag := range secretFlags {
+			if i > 0 && args[i-1] == flag {
+				arg = "***"
+			} else if strings.HasPrefix(arg, flag+"=") {
+				arg = flag + "=***"
+			}
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
+
 // admin connects a command to the admin API.
 func (c *cli) admin(cmd *cobra.Command) (*client, error) {
 	given, _ := cmd.Flags().GetString("admin")
@@ -42,6 +80,7 @@ func (c *cli) admin(cmd *cobra.Command) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	cl.reason = c.reason(cmd)
 	token, source, err := c.adminToken(cmd, cl.base)
 	switch {
 	case err != nil:

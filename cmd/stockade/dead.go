@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os/user"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -95,7 +94,6 @@ func (c *cli) deadShowCommand() *cobra.Command {
 
 func (c *cli) deadHandleCommand(name, short string) *cobra.Command {
 	var dry bool
-	var actor string
 	cmd := &cobra.Command{
 		Use:     name + " SEQ",
 		Short:   short,
@@ -107,9 +105,6 @@ func (c *cli) deadHandleCommand(name, short string) *cobra.Command {
 				return err
 			}
 			r := request{Method: http.MethodPost, Path: path + "/" + name}
-			if actor = firstOf(actor, loginName()); actor != "" {
-				r.Body = map[string]string{"actor": actor}
-			}
 			if !dry {
 				raw, err := cl.call(cmd.Context(), r.Method, r.Path, r.Body)
 				if err != nil {
@@ -136,7 +131,7 @@ func (c *cli) deadHandleCommand(name, short string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent and the dead letter as it is, and change nothing")
-	cmd.Flags().StringVar(&actor, "actor", "", "who does it (default: the user of this shell)")
+	reasonFlag(cmd)
 	return cmd
 }
 
@@ -185,12 +180,4 @@ func orderOf(d sale.DeadLetter) string {
 		return "-"
 	}
 	return d.Order.String()
-}
-
-// loginName is the user of this shell, as far as it can be told.
-func loginName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return ""
 }

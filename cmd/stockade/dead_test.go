@@ -58,11 +58,11 @@ func TestHandleDeadLetters(t *testing.T) {
 		says  string
 		wrote []string
 	}{
-		{"replay 1 --actor ann --dry-run", exitOK, "dead letter 1 is OPEN", nil},
-		{"drop 2 --actor ann --dry-run", exitOK, "would be refused  it is not OPEN", nil},
-		{"replay 1 --actor ann", exitOK, "REPLAYED", []string{`POST /admin/v1/dead/1/replay {"actor":"ann"}`}},
-		{"replay 1 --actor ann", exitRefused, "DEAD_LETTER_HANDLED: it is REPLAYED", []string{`POST /admin/v1/dead/1/replay {"actor":"ann"}`}},
-		{"drop 3 --actor ann", exitOK, "COMPENSATED", []string{`POST /admin/v1/dead/3/drop {"actor":"ann"}`}},
+		{"replay 1 --dry-run", exitOK, "dead letter 1 is OPEN", nil},
+		{"drop 2 --dry-run", exitOK, "would be refused  it is not OPEN", nil},
+		{"replay 1", exitOK, "REPLAYED", []string{`POST /admin/v1/dead/1/replay`}},
+		{"replay 1", exitRefused, "DEAD_LETTER_HANDLED: it is REPLAYED", []string{`POST /admin/v1/dead/1/replay`}},
+		{"drop 3", exitOK, "COMPENSATED", []string{`POST /admin/v1/dead/3/drop`}},
 	} {
 		f.writes = nil
 		got := f.try(t, append([]string{"dead"}, strings.Fields(tc.args)...)...)

@@ -41,6 +41,7 @@ type node struct {
 	guard     *protection
 	results   *service.Results
 	operators *auth.AdminTokens
+	audit     *service.AuditLog
 	buyers    *auth.Buyers
 	writer    *service.Writer
 	watcher   *service.Watcher
@@ -131,6 +132,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	if err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
+	n.audit = service.NewAuditLog(n.db, n.log)
 	n.toggles = service.NewToggles(service.ToggleParts{
 		Store: n.db, Hints: n.gate, File: cfg.Toggles.File, Now: time.Now, Log: n.log,
 	})
@@ -152,12 +154,12 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	n.restorer = service.NewRestorer(n.db, n.gate, n.gate, resharer, n.log)
 	conservation := service.NewConservation(service.ConservationParts{
 		Ledgers: n.db, Gate: n.gate, Books: n.db, Hints: n.gate, Now: time.Now, Log: n.log,
-		PauseOnUnexplained: cfg.Service.CloseOnUnexplainedDrift,
+		PauseOnUnexplained: cfg.Service.CloseOnUnexplainedDrift, Audit: n.audit,
 	})
 	n.healer = service.NewHealer(service.HealerParts{
 		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Resharer: resharer, Conservation: conservation,
 		Active: n.watcher.Active, Paused: func() bool { return n.toggles.Paused(sale.ToggleReshare) },
-		Now: time.Now, Log: n.log,
+		Audit: n.audit, Now: time.Now, Log: n.log,
 	})
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: n.db, Gate: n.gate, Resharer: resharer, Catalogue: n.catalogue, Flags: n.flags, Hints: n.gate,
@@ -174,7 +176,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 		Sales: sales, Orders: sales, Stock: sales,
 		Settlements: n.settling.settler, DeadLetters: n.settling.burier,
 		Toggles: service.NewLevers(n.toggles, n.skus, n.log), Results: n.results, Node: n.figures(),
-		Operators: n.operators, Buyers: n.buyers,
+		Operators: n.operators, Audit: n.audit, AuditLog: n.audit, Buyers: n.buyers,
 		Tokens: auth.NewPurchaseTokens(cfg.Auth.PurchaseTokenSecrets, time.Duration(cfg.Auth.PurchaseTokenMs)*time.Millisecond, time.Now),
 		SKUs:   n.skus, Upkeep: n.skus, Health: n.health, Doctor: n.newDoctor(conservation), Limits: routerLimits{n.guard.buckets}, Load: n.guard.load, Winners: recent, Now: time.Now, Log: n.log,
 	})

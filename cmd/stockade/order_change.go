@@ -71,6 +71,7 @@ func (c *cli) orderCancelCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent and the order as it is, and change nothing")
+	reasonFlag(cmd)
 	return cmd
 }
 

@@ -130,6 +130,7 @@ func (c *cli) reconcileCommand() *cobra.Command {
 	}
 	c.adminFlag(cmd)
 	cmd.Flags().BoolVar(&fix, "fix", false, "correct what can be corrected")
+	reasonFlag(cmd)
 	return cmd
 }
 

@@ -23,6 +23,7 @@ type cli struct {
 	faults sale.Faults // of the node that serve runs
 	format string      // -o
 	config conf.Config // once it is loaded
+	typed  string      // the command line, without secrets
 }
 
 // run executes one command line and returns the exit status.
@@ -32,6 +33,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func (c *cli) execute(ctx context.Context, args []string) int {
+	c.typed = typedLine(args)
 	root := c.rootCommand()
 	root.SetArgs(negativesLast(root, args))
 	root.SetIn(c.stdin)
@@ -77,7 +79,7 @@ func (c *cli) rootCommand() *cobra.Command {
 	})
 	root.AddCommand(c.devCommand(), c.demoCommand(), c.serveCommand(), c.migrateCommand(),
 		c.skuCommand(), c.orderCommand(), c.deadCommand(), c.toggleCommand(), c.nodeCommand(), c.breakerCommand(), c.reshareCommand(), c.reconcileCommand(), c.auditCommand(), c.doctorCommand(),
-		c.tokenCommand(), c.configCommand(), c.errorsCommand(), c.checkCommand(), c.versionCommand())
+		c.tokenCommand(), c.auditlogCommand(), c.configCommand(), c.errorsCommand(), c.checkCommand(), c.versionCommand())
 	helpForGroups(root)
 	withAdminFlags(root)
 	return root

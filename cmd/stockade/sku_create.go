@@ -74,6 +74,7 @@ func (c *cli) skuCreateCommand() *cobra.Command {
 	flags.StringVar(&f.token, "purchase-token", "optional", "whether purchases need a token of POST /v1/skus/{sku}/token: optional, required")
 	flags.BoolVar(&f.open, "open", false, "load and open the SKU too")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be sent and change nothing")
+	reasonFlag(cmd)
 	return cmd
 }
 

@@ -47,6 +47,7 @@ func (c *cli) skuMoveCommand(m skuMove) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent and the current state, and change nothing")
+	reasonFlag(cmd)
 	return cmd
 }
 
@@ -81,6 +82,7 @@ func (c *cli) skuAdjustCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent and the current state, and change nothing")
+	reasonFlag(cmd)
 	return cmd
 }
 

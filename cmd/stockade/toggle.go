@@ -56,7 +56,6 @@ type newToggle struct {
 	Scope  string `json:"scope,omitempty"`
 	Reason string `json:"reason"`
 	For    string `json:"for,omitempty"`
-	Actor  string `json:"actor,omitempty"`
 }
 
 func (c *cli) toggleSetCommand() *cobra.Command {
@@ -104,7 +103,6 @@ func (c *cli) toggleSetCommand() *cobra.Command {
 	cmd.Flags().StringVar(&body.Reason, "reason", "", "why, for those who look later (required)")
 	cmd.Flags().StringVar(&body.Scope, "sku", "", "only for this SKU")
 	cmd.Flags().DurationVar(&span, "for", 0, "end by itself after this time, such as 10m (default: stay)")
-	cmd.Flags().StringVar(&body.Actor, "actor", "", "who does it (default: the user of this shell)")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent and the toggle as it is, and change nothing")
 	return cmd
 }
@@ -130,7 +128,6 @@ func (t *newToggle) complete(name, value string, span time.Duration) error {
 		}
 	}
 	t.Value = value
-	t.Actor = firstOf(t.Actor, loginName())
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 func toggleAPI(t *testing.T) (env []string, writes *[]string) {
 	t.Helper()
 	const list = `{"toggles":[{"name":"durability","value":"outbox","reason":"","actor":"","source":"default"},` +
-		`{"name":"durability","scope":"demo","value":"journal","reason":"drill","actor":"operator ann","source":"store"}]}`
+		`{"name":"durability","scope":"demo","value":"journal","reason":"drill","actor":"ann","source":"store"}]}`
 	writes = &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
@@ -27,12 +27,12 @@ func toggleAPI(t *testing.T) (env []string, writes *[]string) {
 
 func TestToggleSet(t *testing.T) {
 	env, writes := toggleAPI(t)
-	got := runWith(t, env, "toggle", "set", "durability", "journal", "--sku", "demo", "--reason", "drill", "--for", "10m", "--actor", "ann")
-	want := togglesPath + `/durability {"value":"journal","scope":"demo","reason":"drill","for":"10m0s","actor":"ann"}`
+	got := runWith(t, env, "toggle", "set", "durability", "journal", "--sku", "demo", "--reason", "drill", "--for", "10m")
+	want := togglesPath + `/durability {"value":"journal","scope":"demo","reason":"drill","for":"10m0s"}`
 	if got.code != exitOK || len(*writes) != 1 || (*writes)[0] != want {
 		t.Errorf("got %+v, sent %q, want %q", got, *writes, want)
 	}
-	for _, word := range []string{"demo", "journal", "store", "operator ann", "drill"} {
+	for _, word := range []string{"demo", "journal", "store", "ann", "drill"} {
 		if !strings.Contains(got.stdout, word) {
 			t.Errorf("%q is missing in\n%s", word, got.stdout)
 		}

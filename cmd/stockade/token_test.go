@@ -163,3 +163,44 @@ func TestTheTokenOfDev(t *testing.T) {
 		t.Errorf("another start has token %q, the first had %q", again.Token, b.Token)
 	}
 }
+
+// Every write says why: what --reason says, or the command line without its secrets.
+func TestWritesSayWhy(t *testing.T) {
+	f := newFake(t)
+	f.add("demo", sale.Open, 5, 0)
+	var reasons []string
+	f.look = func(r *http.Request) { reasons = append(reasons, r.Header.Get("X-Reason")) }
+	for _, tt := range []struct {
+		args, want string
+	}{
+		{"sku pause demo", "stockade sku pause demo"},
+		{"sku open demo --reason doors", "doors"},
+		{"sku pause demo --token " + testToken, "stockade sku pause demo --token ***"},
+		{"sku open demo --token=" + testToken, "stockade sku open demo --token=***"},
+		{"sku pause demo --reason " + strings.Repeat("ä", 600), strings.Repeat("ä", 512)},
+		{"sku show demo", ""},
+	} {
+		reasons = nil
+		got := f.try(t, strings.Fields(tt.args)...)
+		if got.code != exitOK || len(reasons) != 1 || reasons[0] != tt.want {
+			t.Errorf("%s: %+v, said %q, want %q", tt.args, got, reasons, tt.want)
+		}
+	}
+}
+
+func TestAuditlog(t *testing.T) {
+	f := newFake(t)
+	var asked string
+	f.look = func(r *http.Request) { asked = r.URL.String() }
+	f.refuse = func(w http.ResponseWriter) bool {
+		reply(w, 200, map[string]any{"entries": []sale.AuditEntry{
+			{Seq: 2, At: time.Unix(1e9, 0).UTC(), Actor: "ada", Role: "admin", Action: "sku.open", Target: "demo", Reason: "two\nlines", Status: 200},
+			{Seq: 1, At: time.Unix(1e9, 0).UTC(), Actor: sale.ServiceActor, Action: "sku.pause", Target: "demo", Reason: "drift"},
+		}})
+		return true
+	}
+	got := f.try(t, "auditlog", "--target", "demo", "--actor", "ada", "--limit", "5")
+	if got.code != exitOK || strings.Count(got.stdout, "\n") != 3 || !strings.Contains(got.stdout, "two lines") || asked != auditPath+"?actor=ada&target=demo&limit=5" {
+		t.Errorf("asked %s, got %+v", asked, got)
+	}
+}

@@ -110,7 +110,7 @@ func TestFailuresWriteToStandardErrorOnly(t *testing.T) {
 			args = append(args, "0198a1b2-0000-7000-8000-000000000000", "--buyer", "u1")
 		case path == "stockade order pay":
 			args = append(args, "0198a1b2-0000-7000-8000-000000000000", "--secret", testSecret)
-		case path == "stockade dead list", path == "stockade toggle list", path == "stockade breaker list", path == "stockade node":
+		case path == "stockade auditlog", path == "stockade dead list", path == "stockade toggle list", path == "stockade breaker list", path == "stockade node":
 		case path == "stockade toggle set":
 			args = append(args, "durability", "journal", "--reason", "test")
 		case strings.HasPrefix(path, "stockade dead "):
@@ -171,7 +171,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"order pay 0198a1b2-0000-7000-8000-000000000000", exitUsage, "--secret or STOCKADE_PAYMENT_SECRET is required"},
 		{"order pay 0198a1b2-0000-7000-8000-000000000000 --secret whsec_x", exitData, "--secret: the secret must be whsec_"},
 		{"toggle set durability journal", exitUsage, "--reason is required"},
-		{"toggle set path mysql --reason x", exitData, "there is no toggle"},
+		{"toggle set paths mysql --reason x", exitData, "there is no toggle"},
 		{"toggle set durability journal --reason x --sku a/b", exitData, "must match"},
 		{"toggle set durability", exitUsage, "takes NAME VALUE, got 1 argument"},
 		{"token create ada", exitUsage, "--role is required"},

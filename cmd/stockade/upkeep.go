@@ -53,6 +53,7 @@ func (c *cli) reshareCommand() *cobra.Command {
 	c.adminFlag(cmd)
 	cmd.Flags().BoolVar(&full, "full", false, "lay out every buyer and order too")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, dryHelp)
+	reasonFlag(cmd)
 	return cmd
 }
 
@@ -85,6 +86,7 @@ func (c *cli) skuSlotsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, dryHelp)
+	reasonFlag(cmd)
 	return cmd
 }
 
@@ -110,6 +112,7 @@ func (c *cli) skuPathCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, dryHelp)
+	reasonFlag(cmd)
 	return cmd
 }
 
@@ -174,6 +177,7 @@ func (c *cli) skuCloseoutCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, dryHelp)
+	reasonFlag(cmd)
 	cmd.Flags().BoolVar(&report, "report", false, "show the report that was kept, and change nothing")
 	return cmd
 }

@@ -81,6 +81,8 @@ func Run(t *testing.T, open func(*testing.T) Subject) {
 		{"ClosesOut", closesOut},
 		{"Toggles", toggles},
 		{"TogglesRefuse", togglesRefuse},
+		{"AuditLog", auditLog},
+		{"AuditCuts", auditCuts},
 		{"AgreesWithModel", agreesWithModel},
 		{"SettleOutcomes", settleOutcomes},
 		{"SettleRepeats", settleRepeats},

@@ -48,14 +48,6 @@ func toggles(t *testing.T, s Subject) {
 	if got := listed(); !slices.Equal(got, []sale.Toggle{all, one}) {
 		t.Fatalf("toggles %+v, want %+v and %+v", got, all, one)
 	}
-	if n := count(t, s, "SELECT COUNT(*) FROM audit WHERE action = 'toggle' AND at > 0"); n != 4 {
-		t.Fatalf("%d audit rows", n)
-	}
-	const last = `SELECT COUNT(*) FROM audit
-		WHERE actor = 'b' AND target = 'durability of sku-1' AND detail LIKE 'journal%worse now'`
-	if n := count(t, s, last); n != 1 {
-		t.Fatalf("%d audit rows tell of the last change", n)
-	}
 }
 
 func togglesRefuse(t *testing.T, s Subject) {
@@ -81,8 +73,8 @@ func togglesRefuse(t *testing.T, s Subject) {
 			}
 		}
 	}
-	if n := count(t, s, "SELECT COUNT(*) FROM audit"); n != 0 {
-		t.Errorf("%d audit rows of refused changes", n)
+	if n := count(t, s, "SELECT COUNT(*) FROM toggle"); n != 0 {
+		t.Errorf("%d toggles were refused and stored", n)
 	}
 	must(t, s.DB.SetToggle(ctx, good))
 }

@@ -1,1 +1,1 @@
-INSERT INTO audit (at, actor, action, target, detail) VALUES (?, ?, ?, ?, ?)
+INSERT INTO audit (at, actor, role, action, target, detail, reason, status, request_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
