@@ -59,9 +59,9 @@ func TestTheSweepCompensatesOpenLetters(t *testing.T) {
 	record("unknown", &sale.Order{ID: sale.OrderID{1}, SKU: sku.ID})
 	written := s.mustBuy(t, n, sku.ID, "written", 1, true)
 	record("written", &written)
-	var lost []sale.Order
-	for i := range letters {
-		lost = append(lost, s.mustBuy(t, n, sku.ID, fmt.Sprint("buyer-", i), 1, false))
+	lost := s.promiseOrders(t, sku.ID, letters, sale.DefaultWindow)
+	s.layOut(t, n, sku.ID)
+	for i := range lost {
 		record(fmt.Sprint("m", i), &lost[i])
 	}
 	b := bad.burier(service.DeadLettersAuto, &post{})

@@ -16,6 +16,28 @@ import (
 // bookOrders makes n CREATED orders of one unit each without going through the gate, which a full reshare then learns of.
 func (s *till) bookOrders(t *testing.T, node *testNode, sku string, n int, window time.Duration) []sale.Order {
 	t.Helper()
+	orders := s.promiseOrders(t, sku, n, window)
+	for group := range slices.Chunk(orders, 500) {
+		if err := s.write(t.Context(), group...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.layOut(t, node, sku)
+	return orders
+}
+
+// layOut has the gate learn of everything.
+func (s *till) layOut(t *testing.T, node *testNode, sku string) {
+	t.Helper()
+	if err := node.resharer.Run(t.Context(), sku, service.ReshareOrder{Reason: "booked", Full: true}); err != nil {
+		t.Fatal(err)
+	}
+	node.catalogue.Forget(sku)
+}
+
+// promiseOrders makes n QUEUED orders of one unit each, of which the gate knows nothing.
+func (s *till) promiseOrders(t *testing.T, sku string, n int, window time.Duration) []sale.Order {
+	t.Helper()
 	listing, err := s.lab.db.Listing(t.Context(), sku)
 	if err != nil {
 		t.Fatal(err)
@@ -31,22 +53,13 @@ func (s *till) bookOrders(t *testing.T, node *testNode, sku string, n int, windo
 				Mode: listing.Ledger.Mode, Window: window,
 			})
 		}
-		var group []sale.Order
 		for _, d := range s.lab.db.Promise(t.Context(), takes) {
 			if d.Outcome != sale.Promised {
 				t.Fatalf("promise: %+v", d)
 			}
-			group = append(group, d.Order)
+			orders = append(orders, d.Order)
 		}
-		if err := s.write(t.Context(), group...); err != nil {
-			t.Fatal(err)
-		}
-		orders = append(orders, group...)
 	}
-	if err := node.resharer.Run(t.Context(), sku, service.ReshareOrder{Reason: "booked", Full: true}); err != nil {
-		t.Fatal(err)
-	}
-	node.catalogue.Forget(sku)
 	return orders
 }
 
