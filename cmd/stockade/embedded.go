@@ -31,6 +31,7 @@ type embedded struct {
 func newEmbedded(ctx context.Context, cfg conf.Config, log *slog.Logger) (*embedded, error) {
 	cfg.Store.Dialect = store.SQLite
 	cfg.MQ.Driver = mq.DriverMemory
+	cfg.Limiter.Lanes.SlowPercent = 0 // this Redis is in our process: when it is slow, so are we
 	devSecrets(&cfg)
 	listeners, err := takePorts(cfg)
 	if err != nil {

@@ -22,6 +22,7 @@ const hashSlots = 16384
 // cluster is a Redis Cluster without replicas.
 type cluster struct {
 	masters []*proctest.Server
+	links   []*proctest.Link // to each master, after announce
 	prefix  string
 }
 
@@ -100,4 +101,35 @@ func (c *cluster) slotsOf(t *testing.T, s *sku, master int) map[int]bool {
 		t.Fatalf("no slots of %s at master %d: %v", s.name, master+1, err)
 	}
 	return slots
+}
+
+// announce puts a link before every master and has the masters tell clients to come that way. It returns the links' addresses.
+func (c *cluster) announce(t *testing.T, w *world) (addrs []string) {
+	t.Helper()
+	ctx := context.Background()
+	for _, m := range c.masters {
+		link := proctest.NewLink(t, m.Addr)
+		_, port, err := net.SplitHostPort(link.Addr())
+		w.must(err)
+		client := redis.NewClient(&redis.Options{Addr: m.Addr})
+		w.must(client.ConfigSet(ctx, "cluster-announce-ip", "127.0.0.1").Err())
+		w.must(client.ConfigSet(ctx, "cluster-announce-port", port).Err())
+		w.ok(client.Close())
+		c.links = append(c.links, link)
+		addrs = append(addrs, link.Addr())
+	}
+	for _, m := range c.masters {
+		client := redis.NewClient(&redis.Options{Addr: m.Addr})
+		eventually(t, 30*time.Second, "masters know each other's links", func() bool {
+			nodes, err := client.ClusterNodes(ctx).Result()
+			for _, addr := range addrs {
+				if err != nil || !strings.Contains(nodes, addr+"@") {
+					return false
+				}
+			}
+			return true
+		})
+		w.ok(client.Close())
+	}
+	return addrs
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"stockade/biz/sale"
 	"stockade/cmd/stockade/proctest"
 )
 
@@ -27,6 +28,7 @@ const (
 	slowRedis    = 80                    // ms a reply, more than a lane may wait
 	slowMySQL    = 150                   // ms a reply
 	masters      = 3
+	onlyLane     = sale.BreakerLane + "redis" // without a cluster
 )
 
 // memory is how many bytes of a node are in memory.
@@ -49,10 +51,12 @@ func memory(t *testing.T, n *proctest.Node) int64 {
 	return 0
 }
 
-// MySQL answers slowly, as with a slow disk, then Redis does: bounds hold, and memory stays flat.
+// MySQL answers slowly, as with a slow disk, then Redis does: bounds hold, memory stays flat, and the breaker of the lane keeps
+// purchases away from the slow Redis until it is well.
 func TestDrill10ServersAreSlow(t *testing.T) {
 	w := newWorld(t)
 	w.step("two nodes, two SKUs, %d buyers", buyers)
+	w.govern(fmt.Sprintf("lanes: {slowMs: %d, slowPercent: 70, openMs: 500}\n", slowRedis*3/4))
 	w.start(2)
 	c := w.open(w.create(1_000_000, 2, 8), w.create(500, 2, 8))
 	c.awaitWins(300, 30*time.Second)
@@ -72,9 +76,15 @@ func TestDrill10ServersAreSlow(t *testing.T) {
 			if float64(after) > memoryGrowth*float64(before[i])+memorySlack {
 				t.Errorf("node %d grew from %d to %d bytes while %s was slow", i+1, before[i], after, slow.name)
 			}
+			lane := w.breakers(w.node(i))[onlyLane]
+			t.Logf("node %d: %s is %s, %d changes, %d flushes refused", i+1, lane.Name, lane.State, lane.Changes, lane.Refused)
+			if slow.link == w.toRedis && lane.Refused == 0 {
+				t.Errorf("node %d: no flush was kept away from a slow Redis", i+1)
+			}
 		}
 		slow.link.Heal()
 		c.awaitRecovery(slow.name, c.h.now(), linkBound)
+		w.awaitBreaker(onlyLane, sale.BreakerClosed, linkBound)
 		all := c.h.times(began, func(attempt) bool { return true })
 		t.Logf("%s slow: %d calls, p50 %v, p99 %v, slowest %v, bound %v", slow.name, len(all), percentile(all, 50),
 			percentile(all, 99), percentile(all, 100), callBound)

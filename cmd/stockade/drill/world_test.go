@@ -83,8 +83,9 @@ func newWorld(t *testing.T, settings ...string) *world {
 
 func (w *world) dsn(addr string) string { return fmt.Sprintf("root@tcp(%s)/%s", addr, w.name) }
 
-// configure writes the nodes' configuration: buckets wide open, sweepers as soon as drills have them, and breakers that look
-// soon whether it got better: this machine is slow by itself. A drill about breakers has rules of its own, see govern.
+// configure writes the nodes' configuration: buckets wide open, sweepers as soon as drills have them, and breakers that open
+// only for failures and look soon whether it got better: this machine is slow by itself. A drill about breakers has rules of
+// its own, see govern.
 func (w *world) configure(redis []string, settings ...string) {
 	w.t.Helper()
 	w.config = filepath.Join(w.dir, "serve.yaml")
@@ -94,7 +95,7 @@ router: {public: "127.0.0.1:0", admin: "127.0.0.1:0"}
 store: {dialect: mysql, dsn: %q}
 shard: {addresses: ["%s"], prefix: %q%s}
 mq: {driver: rabbit, url: %q, prefix: %q, outboxSweepAfterMs: 1000, outboxRecheckAfterMs: 2000, reconnectMaxMs: 500%s}
-limiter: {globalPerSecond: 0, buyerPerSecond: 0, lanes: {openMs: 500}, outbox: {openMs: 500}, publish: {openMs: 500}}
+limiter: {globalPerSecond: 0, buyerPerSecond: 0, lanes: {slowPercent: 0, openMs: 500}, outbox: {slowPercent: 0, openMs: 500}, publish: {slowPercent: 0, openMs: 500}}
 `, w.dsn(w.toMySQL.Addr()), strings.Join(redis, `", "`), w.name, section("shard", settings),
 		proctest.RabbitURL(w.toRabbit.Addr()), w.name, section("mq", settings))
 	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {

@@ -111,7 +111,7 @@ router: {public: "127.0.0.1:0", admin: "127.0.0.1:0"}
 store: {dialect: mysql, dsn: %q}
 shard: {addresses: [%q], prefix: %q}
 mq: {driver: rabbit, url: %q, prefix: %q, outboxSweepAfterMs: 1000, outboxRecheckAfterMs: 2000, reconnectMaxMs: 500}
-limiter: {globalPerSecond: 0, buyerPerSecond: 0}
+limiter: {globalPerSecond: 0, buyerPerSecond: 0, lanes: {slowPercent: 0}, outbox: {slowPercent: 0}, publish: {slowPercent: 0}}
 `, dsn, s.redis, s.name, s.amqp, s.name)
 	return os.WriteFile(s.config, []byte(text), 0o600)
 }
