@@ -222,7 +222,7 @@ func TestLanesAreApart(t *testing.T) {
 			t.Errorf("%s is shut, too", name)
 		}
 	}
-	if w.Lane("a:1") != w.Lane("a:1") {
+	if again := w.Lane("a:1"); !again.Open() {
 		t.Error("a lane that is opened anew gets a fresh breaker")
 	}
 	var names []string
