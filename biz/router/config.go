@@ -16,6 +16,15 @@ type Config struct {
 	Public string `yaml:"public"`
 	// Admin is the address of the operators' listener.
 	Admin string `yaml:"admin"`
+	// TLSCertFile is the certificate of the buyers' listener, in PEM with its chain. It and its key are read again when they
+	// change. Empty: no TLS.
+	TLSCertFile string `yaml:"tlsCertFile"`
+	// TLSKeyFile is the key of TLSCertFile, in PEM.
+	TLSKeyFile string `yaml:"tlsKeyFile"`
+	// AdminTLSCertFile is TLSCertFile of the operators' listener.
+	AdminTLSCertFile string `yaml:"adminTlsCertFile"`
+	// AdminTLSKeyFile is the key of AdminTLSCertFile.
+	AdminTLSKeyFile string `yaml:"adminTlsKeyFile"`
 	// TrustedProxies are the gateways, as CIDRs, whose X-Forwarded-For is believed.
 	TrustedProxies []string `yaml:"trustedProxies"`
 	// ExemptAddresses are CIDRs that no address bucket counts.
@@ -71,6 +80,14 @@ func (c Config) Validate() error {
 	for _, a := range []struct{ name, addr string }{{"public", c.Public}, {"admin", c.Admin}} {
 		if err := validAddress(a.addr); err != nil {
 			return fmt.Errorf("%s: %q must be host:port with a port from 0 to 65535: %w", a.name, a.addr, err)
+		}
+	}
+	for _, pair := range []struct{ name, cert, other, key string }{
+		{"tlsCertFile", c.TLSCertFile, "tlsKeyFile", c.TLSKeyFile},
+		{"adminTlsCertFile", c.AdminTLSCertFile, "adminTlsKeyFile", c.AdminTLSKeyFile},
+	} {
+		if (pair.cert == "") != (pair.key == "") {
+			return fmt.Errorf("%s: must be given together with %s, or neither", pair.name, pair.other)
 		}
 	}
 	for _, s := range []struct {

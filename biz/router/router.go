@@ -71,6 +71,8 @@ type Servers struct {
 type Listeners struct {
 	cfg           Config
 	public, admin net.Listener
+
+	publicCert, adminCert *certificate // nil: no TLS
 }
 
 // Listen checks the configuration and takes both addresses. An address that cannot be taken is an error that names it
@@ -78,6 +80,14 @@ type Listeners struct {
 func Listen(cfg Config) (*Listeners, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	publicCert, err := newCertificate(cfg.TLSCertFile, cfg.TLSKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tlsCertFile: %w", err)
+	}
+	adminCert, err := newCertificate(cfg.AdminTLSCertFile, cfg.AdminTLSKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("adminTlsCertFile: %w", err)
 	}
 	public, err := listen("public", cfg.Public)
 	if err != nil {
@@ -88,7 +98,7 @@ func Listen(cfg Config) (*Listeners, error) {
 		_ = public.Close()
 		return nil, err
 	}
-	return &Listeners{cfg: cfg, public: public, admin: admin}, nil
+	return &Listeners{cfg: cfg, public: public, admin: admin, publicCert: publicCert, adminCert: adminCert}, nil
 }
 
 // Close gives the addresses up; servers close theirs themselves.
@@ -114,12 +124,12 @@ func New(l *Listeners, p Parts) *Servers {
 		p.Load = noLoad{}
 	}
 	who := newClients(cfg)
-	s.public = s.newServer(cfg, public, who, p)
+	s.public = s.newServer(cfg, public, l.publicCert, who, p)
 	if len(cfg.CORSOrigins) > 0 {
 		s.public.Use(cors(cfg.CORSOrigins))
 	}
 	publicRoutes(s.public, api, p.Buyers, &limits{buckets: p.Limits, winners: p.Winners, results: p.Results, load: p.Load, tokens: p.Tokens, clients: who})
-	s.admin = s.newServer(cfg, admin, who, p)
+	s.admin = s.newServer(cfg, admin, l.adminCert, who, p)
 	s.admin.Use(sameOrigin)
 	adminRoutes(s.admin, api, &guard{who: p.Operators, audit: p.Audit})
 	return s
@@ -137,9 +147,8 @@ func newClients(cfg Config) *clients {
 	return &clients{trusted: trusted, exempt: exempt}
 }
 
-func (s *Servers) newServer(cfg Config, ln net.Listener, who *clients, p Parts) *server.Hertz {
-	h := server.New(
-		server.WithListener(ln),
+func (s *Servers) newServer(cfg Config, ln net.Listener, cert *certificate, who *clients, p Parts) *server.Hertz {
+	h := server.New(append(cert.options(ln, p.Log),
 		// Bodies are streamed so that an oversized or badly framed one meets our middleware: what hertz reads ahead
 		// it also refuses in its own words.
 		server.WithStreamBody(true),
@@ -158,11 +167,11 @@ func (s *Servers) newServer(cfg Config, ln net.Listener, who *clients, p Parts) 
 		server.WithRedirectTrailingSlash(false),
 		server.WithHandleMethodNotAllowed(true),
 		server.WithDisablePrintRoute(true),
-	)
+	)...)
 	h.Name = "stockade"
 	h.SetClientIPFunc(func(c *app.RequestContext) string { return who.address(c).String() })
 	access := &accessLog{log: p.Log, clients: who, now: p.Now, every: uint64(cfg.LogRefusalsEvery)}
-	h.Use(s.connections.busy, recovery(p.Log), requestID, access.middleware, framing)
+	h.Use(s.connections.busy, recovery(p.Log), requestID, secured(cert != nil), access.middleware, framing)
 	h.NoRoute(noRoute)
 	h.NoMethod(noMethod(h))
 	return h

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -21,6 +24,7 @@ const (
 	defaultPublic = "http://127.0.0.1:8080"
 	adminEnv      = "STOCKADE_ADMIN_URL"
 	publicEnv     = "STOCKADE_PUBLIC_URL"
+	caFileEnv     = "STOCKADE_CA_FILE"
 
 	callTimeout    = 70 * time.Second // a load or adjust waits for its reshare
 	maxAnswerBytes = 8 << 20
@@ -48,7 +52,36 @@ func (c *cli) newClient(flag, given, env, otherwise string) (*client, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fail(exitUsage, fmt.Errorf("%s: must be a URL such as %s", source, otherwise))
 	}
-	return &client{base: strings.TrimRight(base, "/"), source: source, http: &http.Client{Timeout: callTimeout}}, nil
+	trust, err := c.trust()
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = trust
+	return &client{
+		base: strings.TrimRight(base, "/"), source: source, http: &http.Client{Timeout: callTimeout, Transport: transport},
+	}, nil
+}
+
+// trust says whose certificates are believed.
+func (c *cli) trust() (*tls.Config, error) {
+	file := c.caFile
+	if value, ok := c.lookup(caFileEnv); file == "" && ok {
+		file = value
+	}
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file == "" {
+		return trust, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fail(exitConfig, fmt.Errorf("--ca-file: %w", err))
+	}
+	trust.RootCAs = x509.NewCertPool()
+	if !trust.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fail(exitConfig, fmt.Errorf("--ca-file: %s has no certificate in PEM", file))
+	}
+	return trust, nil
 }
 
 // call sends one request and returns the body of a success. Every other answer is an error with its exit status.

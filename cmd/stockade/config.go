@@ -13,7 +13,7 @@ import (
 
 // notConfig are variables that start like the configuration's and belong to this tool or to the test servers.
 var notConfig = []string{
-	adminEnv, publicEnv, secretEnv, adminTokenEnv, "STOCKADE_TEST_*", "STOCKADE_REDIS_PORT", "STOCKADE_MYSQL_PORT", "STOCKADE_AMQP_PORT",
+	adminEnv, publicEnv, secretEnv, adminTokenEnv, caFileEnv, "STOCKADE_TEST_*", "STOCKADE_REDIS_PORT", "STOCKADE_MYSQL_PORT", "STOCKADE_AMQP_PORT",
 	"STOCKADE_EPMD_PORT", "STOCKADE_DIST_PORT",
 }
 

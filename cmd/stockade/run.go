@@ -24,6 +24,7 @@ type cli struct {
 	format string      // -o
 	config conf.Config // once it is loaded
 	typed  string      // the command line, without secrets
+	caFile string      // --ca-file
 }
 
 // run executes one command line and returns the exit status.
@@ -70,6 +71,8 @@ func (c *cli) rootCommand() *cobra.Command {
 		},
 	}
 	root.PersistentFlags().StringVarP(&c.format, "output", "o", "table", "form of the result: "+strings.Join(formats, ", "))
+	root.PersistentFlags().StringVar(&c.caFile, "ca-file", "", "PEM file of who signs the service's certificate (environment: "+
+		caFileEnv+"; default: who this machine trusts)")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// What comes before the flag is the mistake when it should have been a command.
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {

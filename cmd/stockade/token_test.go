@@ -2,7 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,5 +206,33 @@ func TestAuditlog(t *testing.T) {
 	got := f.try(t, "auditlog", "--target", "demo", "--actor", "ada", "--limit", "5")
 	if got.code != exitOK || strings.Count(got.stdout, "\n") != 3 || !strings.Contains(got.stdout, "two lines") || asked != auditPath+"?actor=ada&target=demo&limit=5" {
 		t.Errorf("asked %s, got %+v", asked, got)
+	}
+}
+
+// A service with a certificate is believed when --ca-file says so, and nobody else is.
+func TestTheCertificateOfTheService(t *testing.T) {
+	f := newFake(t)
+	f.add("demo", sale.Draft, 5, 0)
+	safe := httptest.NewTLSServer(f.Config.Handler)
+	defer safe.Close()
+	safe.Config.ErrorLog = log.New(io.Discard, "", 0)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: safe.Certificate().Raw})
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		env, args []string
+		code      int
+	}{
+		{nil, nil, exitUnavailable},
+		{nil, []string{"--ca-file", file}, exitOK},
+		{[]string{caFileEnv + "=" + file}, nil, exitOK},
+		{nil, []string{"--ca-file", file + ".none"}, exitConfig},
+	} {
+		got := runWith(t, append(tt.env, adminTokenEnv+"="+testToken), append([]string{"sku", "list", "--admin", safe.URL}, tt.args...)...)
+		if got.code != tt.code {
+			t.Errorf("%v %v: %+v, want status %d", tt.env, tt.args, got, tt.code)
+		}
 	}
 }
