@@ -157,7 +157,9 @@ func (s *SKUs) gateCheck(ctx context.Context, sku string) (*GateCheck, error) {
 	for range driftLooks {
 		terms, l, figures, err := s.conserve.Terms(ctx, sku)
 		switch {
-		case err == nil && (!keepsShares(l) || !l.Ledger.Live()):
+		case l.ID != "" && !keepsShares(l): // also when the gate is why it does not count
+			return nil, nil
+		case err == nil && !l.Ledger.Live():
 			return nil, nil
 		case err != nil && !errors.Is(err, errMoved):
 			return nil, err

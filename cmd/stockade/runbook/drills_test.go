@@ -15,16 +15,31 @@ import (
 	"stockade/shard"
 )
 
-// drills make what a page is about happen, by the names that pages give them.
-var drills = map[string]func(*site){
-	"backlog":      (*site).backlog,
-	"drift":        (*site).drift,
-	"dead-letter":  (*site).deadLetter,
-	"node-down":    (*site).nodeDown,
-	"paused":       func(s *site) { s.cli("sku", "pause", demo) },
-	"redis-evicts": func(s *site) { s.must(s.redis.ConfigSet(s.t.Context(), "maxmemory-policy", "allkeys-lru").Err()) },
-	"share-lost":   (*site).loseShare,
-	"backup":       (*site).backup,
+// drill makes what a page is about happen, and mends what the page waits for before it goes back.
+type drill struct {
+	make func(*site)
+	mend func(*site) // nil: nothing
+}
+
+// drills are known by the names that pages give them.
+var drills = map[string]drill{
+	"backlog":     {make: (*site).backlog},
+	"drift":       {make: (*site).drift},
+	"dead-letter": {make: (*site).deadLetter},
+	"node-down":   {make: func(s *site) { s.node.Kill() }},
+	"paused":      {make: func(s *site) { s.cli("sku", "pause", demo) }},
+	"redis-down":  {make: func(s *site) { s.server.Kill() }, mend: (*site).reviveRedis},
+	"redis-evicts": {make: func(s *site) {
+		s.must(s.redis.ConfigSet(s.t.Context(), "maxmemory-policy", "allkeys-lru").Err())
+	}},
+	"share-lost": {make: (*site).loseShare},
+	"backup":     {make: (*site).backup},
+}
+
+// reviveRedis starts Redis again, with what it had written, and waits until the node has found it.
+func (s *site) reviveRedis() {
+	s.must(s.server.Start())
+	s.finds(sale.CheckRedisPing, sale.LevelOK, "")
 }
 
 // backlog leaves an order in the outbox that nobody publishes.
@@ -71,11 +86,6 @@ func (s *site) deadLetter() {
 		s.variables["DEAD"] = strconv.FormatInt(page.Letters[0].Seq, 10)
 		return true
 	})
-}
-
-// nodeDown ends the node as a power cut would.
-func (s *site) nodeDown() {
-	s.node.Kill()
 }
 
 // backup takes one, and lets the sale go on after it: what follows is what the restored database does not know.
