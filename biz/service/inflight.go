@@ -12,7 +12,6 @@ import (
 // the others get its answer. The shared work goes on as long as somebody waits for it, whoever began it. It holds one
 // entry for each keyed request that is running.
 type inflight struct {
-	timeout time.Duration // of the shared work
 	mu      sync.Mutex
 	running map[sale.OrderID]*flight
 }
@@ -26,17 +25,15 @@ type flight struct {
 	err      error
 }
 
-func newInflight(timeout time.Duration) *inflight {
-	return &inflight{timeout: timeout, running: map[sale.OrderID]*flight{}}
-}
+func newInflight() *inflight { return &inflight{running: map[sale.OrderID]*flight{}} }
 
-// do runs fn, or waits for the one that runs already. fn's context ends after the timeout, or when nobody waits any
-// more. The same id with another quantity is sale.ErrKeyReused.
+// do runs fn, or waits for the one that runs already. fn's context ends at the deadline of whoever began it, or when
+// nobody waits any more. The same id with another quantity is sale.ErrKeyReused.
 func (f *inflight) do(
-	ctx context.Context, id sale.OrderID, quantity int64, fn func(context.Context) (sale.Result, error),
+	ctx context.Context, deadline time.Time, id sale.OrderID, quantity int64, fn func(context.Context) (sale.Result, error),
 ) (sale.Result, error) {
 	for {
-		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
+		shared, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 		fl, first, abandoned := f.enter(id, quantity, cancel)
 		if first {
 			return f.lead(ctx, shared, id, fl, fn)

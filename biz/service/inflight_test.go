@@ -33,7 +33,7 @@ func waitingFor(t *testing.T, f *inflight, id sale.OrderID, n int) {
 
 // Whoever joined gets the answer, also when the client of the request that began it hangs up.
 func TestAJoinedRequestOutlivesItsLeader(t *testing.T) {
-	f := newInflight(10 * time.Second)
+	f := newInflight()
 	id := sale.OrderID{1}
 	release := make(chan struct{})
 	work := func(ctx context.Context) (sale.Result, error) {
@@ -46,15 +46,15 @@ func TestAJoinedRequestOutlivesItsLeader(t *testing.T) {
 	}
 	leader, hangUp := context.WithCancel(t.Context())
 	var both sync.WaitGroup
-	both.Go(func() { _, _ = f.do(leader, id, 1, work) })
+	both.Go(func() { _, _ = f.do(leader, time.Now().Add(10*time.Second), id, 1, work) })
 	waitingFor(t, f, id, 1)
 	both.Go(func() {
-		if r, err := f.do(t.Context(), id, 1, work); err != nil || r.Code != sale.Accepted || !r.Replayed {
+		if r, err := f.do(t.Context(), time.Now().Add(10*time.Second), id, 1, work); err != nil || r.Code != sale.Accepted || !r.Replayed {
 			t.Errorf("joined: %+v, %v", r, err)
 		}
 	})
 	waitingFor(t, f, id, 2)
-	if _, err := f.do(t.Context(), id, 2, work); !errors.Is(err, sale.ErrKeyReused) {
+	if _, err := f.do(t.Context(), time.Now().Add(10*time.Second), id, 2, work); !errors.Is(err, sale.ErrKeyReused) {
 		t.Errorf("another quantity: %v", err)
 	}
 	hangUp()
@@ -68,13 +68,13 @@ func TestAJoinedRequestOutlivesItsLeader(t *testing.T) {
 
 // Work that nobody waits for ends, and a request that comes while it does begins anew.
 func TestAbandonedWorkEnds(t *testing.T) {
-	f := newInflight(10 * time.Second)
+	f := newInflight()
 	id := sale.OrderID{1}
 	ending, ended := make(chan struct{}), make(chan struct{})
 	leader, hangUp := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() {
-		_, _ = f.do(leader, id, 1, func(ctx context.Context) (sale.Result, error) {
+		_, _ = f.do(leader, time.Now().Add(10*time.Second), id, 1, func(ctx context.Context) (sale.Result, error) {
 			<-ctx.Done()
 			close(ending)
 			<-ended
@@ -85,7 +85,7 @@ func TestAbandonedWorkEnds(t *testing.T) {
 	hangUp()
 	<-ending
 	all.Go(func() {
-		r, err := f.do(t.Context(), id, 1, func(context.Context) (sale.Result, error) { return sale.Result{Code: sale.Accepted}, nil })
+		r, err := f.do(t.Context(), time.Now().Add(10*time.Second), id, 1, func(context.Context) (sale.Result, error) { return sale.Result{Code: sale.Accepted}, nil })
 		if err != nil || r.Code != sale.Accepted || r.Replayed {
 			t.Errorf("began anew: %+v, %v", r, err)
 		}
@@ -95,8 +95,8 @@ func TestAbandonedWorkEnds(t *testing.T) {
 }
 
 func TestSharedWorkHasATimeout(t *testing.T) {
-	f := newInflight(time.Millisecond)
-	_, err := f.do(t.Context(), sale.OrderID{1}, 1, func(ctx context.Context) (sale.Result, error) {
+	f := newInflight()
+	_, err := f.do(t.Context(), time.Now().Add(time.Millisecond), sale.OrderID{1}, 1, func(ctx context.Context) (sale.Result, error) {
 		<-ctx.Done()
 		return sale.Result{}, ctx.Err()
 	})

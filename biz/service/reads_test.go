@@ -93,3 +93,36 @@ type broken struct{ silent }
 func (broken) Listing(context.Context, string) (sale.Listing, error) {
 	return sale.Listing{}, errInjected
 }
+
+// late is a catalogue that reads slowly.
+type late struct {
+	silent
+	after   time.Duration
+	listing sale.Listing
+}
+
+func (l late) Listing(context.Context, string) (sale.Listing, error) {
+	time.Sleep(l.after)
+	return l.listing, nil
+}
+
+// A listing that has to be read counts as part of the purchase that waits for it.
+func TestOneBoundHoldsForTheWholePurchase(t *testing.T) {
+	const bound, reading = time.Second, 900 * time.Millisecond
+	cfg := service.DefaultConfig()
+	cfg.PurchaseTimeoutMs = int(bound / time.Millisecond)
+	paused := sale.Listing{SKU: sale.SKU{ID: "shoe", State: sale.Paused, Limit: 1, Slots: 1}}
+	paused.Ledger.Mode, paused.Ledger.Promised = sale.ModeMySQL, 1
+	sales := service.NewSales(cfg, service.SalesParts{
+		Catalogue: late{after: reading, listing: paused}, Orders: silent{}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	begun := time.Now()
+	r, err := sales.Purchase(t.Context(), service.PurchaseRequest{SKU: "shoe", Buyer: "ada", Key: "k", Quantity: 1})
+	took := time.Since(begun)
+	if err != nil || r.Code != sale.Busy || !r.Unknown {
+		t.Errorf("answer %+v, error %v, want BUSY with outcome unknown", r, err)
+	}
+	if took < bound || took > bound+reading-bound/10 {
+		t.Errorf("the answer took %v, want about %v in all", took, bound)
+	}
+}

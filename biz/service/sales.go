@@ -64,7 +64,7 @@ func NewSales(cfg Config, p SalesParts) *Sales {
 		cfg: cfg, catalogue: p.Catalogue, flags: p.Flags, gate: p.Gate, writer: p.Writer, orders: p.Orders,
 		recent: p.Recent, watcher: p.Watcher, toggles: p.Toggles, healer: p.Healer,
 		results: p.Results, faults: faultsOr(p.Faults), backlogged: p.Backlogged, now: p.Now, log: p.Log,
-		trouble: newTrouble(p.Log, p.Now), running: newInflight(ms(cfg.PurchaseTimeoutMs)),
+		trouble: newTrouble(p.Log, p.Now), running: newInflight(),
 		bypass: newPathRate(cfg.MysqlPathRate, p.Now), lookups: make(chan struct{}, cfg.LookupSlots),
 	}
 }
@@ -104,6 +104,7 @@ func (s *Sales) Purchase(ctx context.Context, req PurchaseRequest) (sale.Result,
 
 // answer refuses at the door what is hopeless, and sells to the others.
 func (s *Sales) answer(ctx context.Context, req PurchaseRequest) (sale.Result, error) {
+	deadline := s.deadline() // a listing that has to be read counts
 	listing, err := s.catalogue.Listing(ctx, req.SKU)
 	if errors.Is(err, sale.ErrNotFound) {
 		return sale.Result{}, err
@@ -129,12 +130,17 @@ func (s *Sales) answer(ctx context.Context, req PurchaseRequest) (sale.Result, e
 		if p.id, err = req.orderID(); err != nil {
 			return sale.Result{}, err
 		}
-		ctx, cancel := context.WithTimeout(ctx, ms(s.cfg.PurchaseTimeoutMs))
+		ctx, cancel := context.WithDeadline(ctx, deadline)
 		defer cancel()
 		return s.sell(ctx, p)
 	}
-	return s.running.do(ctx, p.id, req.Quantity, func(ctx context.Context) (sale.Result, error) { return s.sell(ctx, p) })
+	return s.running.do(ctx, deadline, p.id, req.Quantity, func(ctx context.Context) (sale.Result, error) {
+		return s.sell(ctx, p)
+	})
 }
+
+// deadline is when a purchase that begins now has to be answered.
+func (s *Sales) deadline() time.Time { return time.Now().Add(ms(s.cfg.PurchaseTimeoutMs)) }
 
 // door decides what this node's memory can decide. It asks nobody, takes no lock and hardly allocates: in a sale nearly
 // every request ends here.
