@@ -100,6 +100,12 @@ func judgeState(l sale.Listing) sale.Finding {
 		return sale.CheckSKU.Warn(l.ID, seen, "stockade sku open "+l.ID+", when the sale should go on")
 	case !l.State.HasStock():
 		return sale.CheckSKU.Warn(l.ID, seen, "this sale is over: check the SKU that is to be sold")
+	case l.Ledger.Mode == sale.ModeMySQL:
+		f := sale.CheckSKU.Warn(l.ID, seen, "stockade toggle set path redis --sku "+l.ID+", when Redis is well")
+		if kind, known := sale.ToggleKindOf(sale.TogglePath); known {
+			f.Runbook = kind.Page()
+		}
+		return f
 	}
 	return sale.CheckSKU.OK(l.ID, seen)
 }

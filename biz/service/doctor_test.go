@@ -97,6 +97,7 @@ func TestEveryTroubleOfAnInstallationIsFound(t *testing.T) {
 		"not loaded":        {func(c *clinic) { c.listing.State = sale.Draft }, sale.CheckSKU, sale.LevelFail, "DRAFT"},
 		"paused":            {func(c *clinic) { c.listing.State = sale.Paused }, sale.CheckSKU, sale.LevelWarn, "PAUSED"},
 		"over":              {func(c *clinic) { c.listing.State = sale.Closed }, sale.CheckSKU, sale.LevelWarn, "CLOSED"},
+		"past Redis":        {func(c *clinic) { c.listing.Ledger.Mode = sale.ModeMySQL }, sale.CheckSKU, sale.LevelWarn, "path mysql"},
 		"MySQL down":        {func(c *clinic) { c.err = errors.New("refused") }, sale.CheckSKU, sale.LevelFail, "refused"},
 		"uneven":            {func(c *clinic) { c.placement["c"] = 0 }, sale.CheckSharePlacement, sale.LevelWarn, "c 0"},
 		"one master":        {func(c *clinic) { c.placement = map[string]int{"a": 32} }, sale.CheckSharePlacement, sale.LevelOK, "a 32"},
