@@ -57,8 +57,8 @@ func TestEveryCommandIsCovered(t *testing.T) {
 		}
 	}
 	for _, b := range blocks(t) {
-		if !slices.Contains([]string{"sh", "json", "text"}, b.lang) {
-			t.Errorf("README.md:%d: a block is sh, or the answer to one: json or text", b.line)
+		if !slices.Contains([]string{"sh", "json", "text", "yaml"}, b.lang) {
+			t.Errorf("README.md:%d: a block is sh, the answer to one (json or text), or yaml of a file", b.line)
 		}
 	}
 	if c := (command{words: []string{"make", "coffee"}}); ruleFor(c) != nil {
@@ -189,7 +189,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s has the default %s on the page, want %s", k[1], got[1], want[2])
 		}
 	}
-	if len(keys) != 5 {
-		t.Errorf("%d settings found, want the 5 that matter most", len(keys))
+	if len(keys) != 7 {
+		t.Errorf("%d settings found, want the 7 that matter most", len(keys))
 	}
 }
