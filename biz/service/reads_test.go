@@ -102,7 +102,7 @@ type late struct {
 }
 
 func (l late) Listing(context.Context, string) (sale.Listing, error) {
-	time.Sleep(l.after)
+	<-time.After(l.after)
 	return l.listing, nil
 }
 
