@@ -160,6 +160,16 @@ func TestTheTokenOfDev(t *testing.T) {
 	if got := runWith(t, append(env, adminTokenEnv+"="+b.Token), "sku", "list"); got.code != exitOK {
 		t.Errorf("with dev's token: %+v", got)
 	}
+	env = append(env, adminTokenEnv+"="+b.Token)
+	if got := runWith(t, env, "sku", "pause", demoSKU, "--reason", "too hot"); got.code != exitOK {
+		t.Errorf("pause: %+v", got)
+	}
+	var lines []sale.AuditEntry
+	got := runWith(t, env, "auditlog", "--action", "sku.pause", "-o", "json")
+	if err := json.Unmarshal([]byte(got.stdout), &lines); err != nil || len(lines) != 1 || lines[0].Actor != devOperator ||
+		lines[0].Reason != "too hot" || lines[0].Target != demoSKU || lines[0].Status != 200 || lines[0].RequestID == "" {
+		t.Errorf("audit log: %v, %+v", err, got)
+	}
 	if code := stop(); code != exitOK {
 		t.Fatalf("dev ended with %d", code)
 	}
