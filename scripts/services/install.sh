@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Installing what is missing: by apt-get as root, else containers, else a
-# message. The race detector needs gcc and the C library's headers.
+# message. The race detector needs gcc and the C library's headers; the runbook's
+# pages need curl.
 
 readonly policy=/usr/sbin/policy-rc.d
 readonly policy_mark='# written while the test services of stockade are installed'
@@ -12,22 +13,23 @@ missing_servers() {
   [[ -x $rabbitmq_program ]] || echo rabbitmq-server
 }
 
-missing_compiler() {
+missing_tools() {
+  command -v curl >/dev/null || echo curl
   command -v gcc >/dev/null || echo gcc
   gcc -E -include stdlib.h -x c /dev/null >/dev/null 2>&1 || echo libc6-dev
 }
 
 install_missing() {
-  local servers_missing compiler_missing
+  local servers_missing tools_missing
   mapfile -t servers_missing < <(missing_servers)
-  mapfile -t compiler_missing < <(missing_compiler)
-  local all=("${servers_missing[@]}" "${compiler_missing[@]}")
+  mapfile -t tools_missing < <(missing_tools)
+  local all=("${servers_missing[@]}" "${tools_missing[@]}")
   ((${#all[@]} > 0)) || return 0
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
     apt_install "${all[@]}"
     return
   fi
-  ((${#compiler_missing[@]} == 0)) || refuse "${all[@]}"
+  ((${#tools_missing[@]} == 0)) || refuse "${all[@]}"
   docker info >/dev/null 2>&1 || refuse "${all[@]}"
   mkdir -p "$run"
   touch "$run/docker"
