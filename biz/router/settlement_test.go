@@ -109,7 +109,7 @@ func startTill(t *testing.T) *node {
 const paymentBody = `{"payment_id":"pay_1","order_id":"` + anyID + `"}`
 
 // signed are the header lines of a callback.
-func signed(t *testing.T, secret, id string, at time.Time, body string) []string {
+func signed(t testing.TB, secret, id string, at time.Time, body string) []string {
 	t.Helper()
 	pairs, err := handler.SignWebhook(secret, id, at, []byte(body))
 	if err != nil {
