@@ -37,6 +37,13 @@ func (b *auditBook) List(_ context.Context, f sale.AuditFilter) ([]sale.AuditEnt
 	return all[:min(f.Limit, len(all))], nil
 }
 
+// lastAsked is the filter of the last List.
+func (b *auditBook) lastAsked() sale.AuditFilter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asked
+}
+
 // since returns the lines behind the first n.
 func (b *auditBook) since(n int) []sale.AuditEntry {
 	b.mu.Lock()
@@ -166,8 +173,8 @@ func TestListAudit(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.body), &page); err != nil || len(page.Entries) != 2 || page.Next != "2" || page.Entries[0].Seq != 3 {
 		t.Errorf("%v, %+v in %s", err, page, got.body)
 	}
-	if want := (sale.AuditFilter{Actor: "ann-admin", Action: "sku.pause", Target: "demo", After: 9, Limit: 2}); n.ledger.asked != want {
-		t.Errorf("asked for %+v, want %+v", n.ledger.asked, want)
+	if want := (sale.AuditFilter{Actor: "ann-admin", Action: "sku.pause", Target: "demo", After: 9, Limit: 2}); n.ledger.lastAsked() != want {
+		t.Errorf("asked for %+v, want %+v", n.ledger.lastAsked(), want)
 	}
 	for _, query := range []string{"limit=0", "limit=201", "after=0", "after=x", "actor=" + strings.Repeat("a", 256)} {
 		if got := send(t, "GET", at+"?"+query, ""); got.status != http.StatusBadRequest {
