@@ -16,14 +16,19 @@ import (
 const maxRulesBytes = 8 << 20
 
 // prometheus reads alert rules over the HTTP API of a Prometheus.
-type prometheus struct{ url string }
+type prometheus struct {
+	url    string
+	client *http.Client
+}
 
 // alertRules is nil without an address.
 func alertRules(address string) service.AlertRules {
 	if address == "" {
 		return nil
 	}
-	return prometheus{strings.TrimRight(address, "/")}
+	// Whoever answers there must not send the node, which reaches what others cannot, to another address.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return prometheus{strings.TrimRight(address, "/"), &http.Client{CheckRedirect: stay}}
 }
 
 // newDoctor lets a node examine the installation that it is a part of.
@@ -41,7 +46,7 @@ func (p prometheus) Groups(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := p.client.Do(req)
 	if err != nil {
 		return nil, err
 	}
