@@ -218,6 +218,7 @@ func (c *Catalogue) fetch(ctx context.Context, sku string, number uint64) *entry
 	case e.err == nil:
 		e.until += ttl - rand.Int64N(ttl/jitterParts)
 		c.known.Set(sku, e, 1)
+		c.known.Wait() // Set alone is done some time later, and another read would be made meanwhile
 	case errors.Is(e.err, sale.ErrNotFound):
 		e.until += int64(ms(c.cfg.NotFoundTTLMs))
 		c.place(maphash.String(c.seed, sku)).Store(e)
@@ -229,6 +230,7 @@ func (c *Catalogue) fetch(ctx context.Context, sku string, number uint64) *entry
 		if last, ok := c.known.Get(sku); ok && c.usable(last, now) {
 			e.listing, e.since, e.stale, e.until = last.listing, last.since, true, now+ttl
 			c.known.Set(sku, e, 1)
+		c.known.Wait() // Set alone is done some time later, and another read would be made meanwhile
 		}
 	}
 	return e

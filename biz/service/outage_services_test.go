@@ -164,6 +164,7 @@ func TestMySQLAwayUnderJournal(t *testing.T) {
 func TestRedisAwayOnPathMySQL(t *testing.T) {
 	const units, buyers = 100, 160
 	l, _, toRedis := newLinkedLab(t)
+	l.config.PurchaseTimeoutMs = 20_000 // nobody is to be BUSY because this machine is
 	n := l.node(l.gate(t))
 	defer n.stop()
 	sku, err := l.newSKU(t.Context(), n, units, sale.SKU{Limit: 1, Slots: 4, ReservePct: 10})
