@@ -18,7 +18,7 @@ const maxPromiseRounds = 8
 var (
 	// errMisfit says that some take of the chunk cannot be promised; settle finds out which.
 	errMisfit = errors.New("the chunk does not fit as a whole")
-	errRounds = fmt.Errorf("other groups were faster %d times: ask again", maxPromiseRounds)
+	errRounds = fmt.Errorf("%w: other groups were faster %d times: ask again", sale.ErrRowLocked, maxPromiseRounds)
 )
 
 // skuError tells whose ledger row stood in the way.
@@ -32,7 +32,7 @@ func (e *skuError) Unwrap() error { return e.err }
 
 // Promise decides every take; decisions come in the order of takes. ctx bounds all of it: what is not decided when it
 // ends is NotTaken, or Undecided if its COMMIT was on the way. Takes of one order are one order: the first take that
-// comes gets the row.
+// comes gets the row. sale.ErrRowLocked is the error of a take that is NotTaken because of its SKU's ledger row alone.
 func (db *DB) Promise(ctx context.Context, takes []sale.Take) []sale.Decision {
 	g := newGroup(takes)
 	for _, chunk := range chunks(g.first, db.maxBytes) {
@@ -43,6 +43,7 @@ func (db *DB) Promise(ctx context.Context, takes []sale.Take) []sale.Decision {
 
 // decide promises what fits of a chunk and refuses the rest, by name.
 func (db *DB) decide(ctx context.Context, under terms, chunk []*member) {
+	var waited error // for a lock in vain: the chunk is that SKU's alone from then on
 	for range maxPromiseRounds {
 		if len(chunk) == 0 {
 			return
@@ -65,6 +66,10 @@ func (db *DB) decide(ctx context.Context, under terms, chunk []*member) {
 			return
 		case kind == errLockWait || kind == errDeadlock:
 			rest, others := isolate(chunk, err)
+			if kind == errLockWait {
+				err = rowLocked(err)
+				waited = err
+			}
 			for _, part := range others {
 				db.decide(ctx, under, part)
 			}
@@ -73,12 +78,25 @@ func (db *DB) decide(ctx context.Context, under terms, chunk []*member) {
 				return
 			}
 			chunk = rest
+		case waited != nil && ctx.Err() != nil: // the time ended while it waited again
+			refuseAll(chunk, sale.NotTaken, waited)
+			return
 		default:
 			refuseAll(chunk, sale.NotTaken, err)
 			return
 		}
 	}
 	refuseAll(chunk, sale.NotTaken, errRounds)
+}
+
+// rowLocked marks a lock wait that a ledger row caused. Any other may be for a lock on everything, such as SQLite's on its
+// file, and stays as it is.
+func rowLocked(err error) error {
+	var named *skuError
+	if !errors.As(err, &named) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", sale.ErrRowLocked, err)
 }
 
 // bisect finds the rows whose data the database refuses, without refusing their neighbours.

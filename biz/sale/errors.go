@@ -23,6 +23,8 @@ var (
 	ErrNotSent = errors.New("given up before it was sent")
 	// ErrBreakerOpen says that a breaker keeps calls away from a sick dependency: nothing was asked of it.
 	ErrBreakerOpen = errors.New("breaker open")
+	// ErrRowLocked says that others held a SKU's row for too long, or took it first every time. The database is well.
+	ErrRowLocked = errors.New("somebody holds the SKU's row")
 )
 
 // InputError names the input that is wrong and what is allowed instead.
