@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/cloudwego/hertz/pkg/app"
+
+	"stockade/biz/auth"
 )
 
 // maxHops is how many entries of X-Forwarded-For are looked at, from the right.
@@ -15,6 +17,7 @@ const maxHops = 32
 type clients struct {
 	trusted []netip.Prefix // gateways whose X-Forwarded-For is believed
 	exempt  []netip.Prefix // never a bucket's key
+	buyers  *auth.Buyers   // knows the peers that speak for many buyers; nil: none does
 }
 
 // address returns the client's address: the peer, or, when the peer is a trusted gateway, the rightmost address of
@@ -50,10 +53,17 @@ func (k *clients) address(c *app.RequestContext) netip.Addr {
 }
 
 // bucketKey returns the address whose bucket pays for the request, if there is one: trusted gateways and exempt
-// addresses never do.
+// addresses never do, and neither does a peer that may name buyers, since it sends the requests of all of them.
 func (k *clients) bucketKey(c *app.RequestContext) (netip.Addr, bool) {
 	addr := k.address(c)
-	return addr, addr.IsValid() && !within(k.exempt, addr)
+	if !addr.IsValid() || within(k.exempt, addr) {
+		return addr, false
+	}
+	return addr, addr != peerAddress(c.RemoteAddr()) || !k.namesBuyers(addr)
+}
+
+func (k *clients) namesBuyers(peer netip.Addr) bool {
+	return k.buyers != nil && k.buyers.Gateway(peer) == nil
 }
 
 func within(list []netip.Prefix, addr netip.Addr) bool {

@@ -27,7 +27,8 @@ type Config struct {
 	AdminTLSKeyFile string `yaml:"adminTlsKeyFile"`
 	// TrustedProxies are the gateways, as CIDRs, whose X-Forwarded-For is believed.
 	TrustedProxies []string `yaml:"trustedProxies"`
-	// ExemptAddresses are CIDRs that no address bucket counts.
+	// ExemptAddresses are CIDRs that no address bucket counts. Peers in auth.gateways need not be among them as long as
+	// auth.buyers has header.
 	ExemptAddresses []string `yaml:"exemptAddresses"`
 	// CORSOrigins are the origins whose pages may call the public API, such as https://shop.example. None: CORS is off.
 	CORSOrigins []string `yaml:"corsOrigins"`

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"stockade/biz/auth"
 	"stockade/biz/sale"
 )
 
@@ -38,7 +39,7 @@ func TestClientAddress(t *testing.T) {
 		{"too many hops", gateway, nil, []string{"203.0.113.9" + strings.Repeat(", 10.0.0.1", maxHops)}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			n := startNode(t, func(c *Config) { c.TrustedProxies, c.ExemptAddresses = tc.trusted, tc.exempt })
+			n := startNodeFor(t, buyersBehind(t, "192.0.2.0/24"), func(c *Config) { c.TrustedProxies, c.ExemptAddresses = tc.trusted, tc.exempt })
 			var header []string
 			for _, line := range tc.forward {
 				header = append(header, "X-Forwarded-For: "+line)
@@ -57,6 +58,62 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
+// buyersBehind believes this gateway alone, in the ways given, or in the default's.
+func buyersBehind(t *testing.T, gateway string, ways ...string) *auth.Buyers {
+	t.Helper()
+	cfg := auth.DefaultConfig()
+	cfg.Gateways, cfg.Audience, cfg.JWTSecrets = []string{gateway}, "stockade", []string{strings.Repeat("j", auth.MinSecret)}
+	if ways != nil {
+		cfg.Buyers = ways
+	}
+	return buyersOf(t, cfg)
+}
+
+// A gateway that names buyers sends the requests of all of them: the address bucket would turn most of them away. It is
+// known by its connection, whatever it forwards, and only as long as it may name somebody.
+func TestAGatewayOfBuyersPaysForNobody(t *testing.T) {
+	here, elsewhere := "127.0.0.1/32", "192.0.2.0/24"
+	for _, tc := range []struct {
+		name    string
+		buyers  *auth.Buyers
+		trusted []string
+		forward string
+		key     string
+	}{
+		{"a gateway", buyersBehind(t, here), nil, "", ""},
+		{"a gateway beside tokens", buyersBehind(t, here, auth.ByJWT, auth.ByHeader), nil, "", ""},
+		{"its X-Forwarded-For counts only as a trusted proxy's", buyersBehind(t, here), nil, "203.0.113.9", ""},
+		{"a gateway that is a trusted proxy too", buyersBehind(t, here), []string{here}, "203.0.113.9", "203.0.113.9"},
+		{"no gateway", buyersBehind(t, elsewhere), nil, "", "127.0.0.1"},
+		{"a gateway while the header is off", buyersBehind(t, here, auth.ByJWT), nil, "", "127.0.0.1"},
+		{"a forwarded address is no peer", buyersBehind(t, elsewhere), []string{here}, "192.0.2.7", "192.0.2.7"},
+		{"nobody is known", nil, nil, "", "127.0.0.1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := startNodeFor(t, tc.buyers, func(c *Config) { c.TrustedProxies, c.ExemptAddresses = tc.trusted, nil })
+			var header []string
+			if tc.forward != "" {
+				header = append(header, "X-Forwarded-For: "+tc.forward)
+			}
+			send(t, "GET", n.publicURL()+"/v1/skus/demo", "", header...)
+			var want []netip.Addr
+			if tc.key != "" {
+				want = []netip.Addr{netip.MustParseAddr(tc.key)}
+			}
+			n.buckets.set(func() {
+				if n.buckets.globals != 1 || !slices.Equal(n.buckets.addresses, want) {
+					t.Errorf("charged %v, want %v; the node's bucket %d times", n.buckets.addresses, want, n.buckets.globals)
+				}
+			})
+		})
+	}
+}
+
+// someClient is behind a gateway of startNode that is a trusted proxy too, so that its address pays.
+const someClient = "X-Forwarded-For: 203.0.113.9"
+
+func behindGateway(c *Config) { c.TrustedProxies = []string{"127.0.0.1/32"} }
+
 func TestLimits(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -67,9 +124,9 @@ func TestLimits(t *testing.T) {
 		{"buyer", func(b *buckets) { b.noBuyers = true }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			n := startNode(t, func(c *Config) { c.ExemptAddresses = nil })
+			n := startNode(t, behindGateway)
 			n.buckets.set(func() { tc.set(n.buckets) })
-			got := n.buy(t, `{"quantity":1}`)
+			got := n.buy(t, `{"quantity":1}`, someClient)
 			if p := readProblem(t, got); got.status != 429 || p.Code != "RATE_LIMITED" || !strings.Contains(got.body, `"result":-3`) {
 				t.Errorf("got %d %s", got.status, got.body)
 			}
@@ -87,10 +144,10 @@ func TestLimits(t *testing.T) {
 }
 
 func TestReadsDoNotPayFromTheBuyersBucket(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.ExemptAddresses = nil })
+	n := startNode(t, behindGateway)
 	n.put(orderOf(sale.OrderQueued))
 	for _, path := range []string{"/v1/skus/demo", "/v1/orders", "/v1/orders/" + someID.String()} {
-		if got := send(t, "GET", n.publicURL()+path, "", "X-Buyer-Id: u1"); got.status != 200 {
+		if got := send(t, "GET", n.publicURL()+path, "", "X-Buyer-Id: u1", someClient); got.status != 200 {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}

@@ -359,7 +359,7 @@ func TestAFullNonceStoreIsBusy(t *testing.T) {
 
 // An address that nobody vouches for does not choose whose bucket pays.
 func TestASpoofedAddressBuysNoFreshBucket(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.ExemptAddresses = nil })
+	n := startNodeFor(t, buyersBehind(t, "192.0.2.0/24"), func(c *Config) { c.ExemptAddresses = nil })
 	for i := range 20 {
 		n.buy(t, `{"quantity":1}`, fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", i), fmt.Sprintf("X-Real-Ip: 203.0.113.%d", i),
 			fmt.Sprintf("Forwarded: for=203.0.113.%d", i))

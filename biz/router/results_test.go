@@ -9,7 +9,7 @@ import (
 
 // Purchases that a bucket refuses are counted as RATE_LIMITED, whichever bucket it was; other refused requests are not.
 func TestRefusedPurchasesAreCounted(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.ExemptAddresses = nil })
+	n := startNode(t, behindGateway)
 	counted := func() int64 {
 		t.Helper()
 		var figures handler.NodeJSON
@@ -22,7 +22,7 @@ func TestRefusedPurchasesAreCounted(t *testing.T) {
 		func(b *buckets) { b.noBuyers = true }, func(b *buckets) { b.noAddr = true }, func(b *buckets) { b.noGlobal = true },
 	} {
 		n.buckets.set(func() { shut(n.buckets) })
-		if got := n.buy(t, `{"quantity":1}`); got.status != 429 {
+		if got := n.buy(t, `{"quantity":1}`, someClient); got.status != 429 {
 			t.Fatalf("got %d %s", got.status, got.body)
 		}
 		if got := counted(); got != int64(i+1) {

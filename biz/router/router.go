@@ -123,7 +123,7 @@ func New(l *Listeners, p Parts) *Servers {
 	if p.Load == nil {
 		p.Load = noLoad{}
 	}
-	who := newClients(cfg)
+	who := newClients(cfg, p.Buyers)
 	s.public = s.newServer(cfg, public, l.publicCert, who, p)
 	if len(cfg.CORSOrigins) > 0 {
 		s.public.Use(cors(cfg.CORSOrigins))
@@ -140,11 +140,11 @@ func webhooks(cfg Config) *handler.Webhooks {
 	return w
 }
 
-func newClients(cfg Config) *clients {
+func newClients(cfg Config, buyers *auth.Buyers) *clients {
 	// Validate has read both lists before.
 	trusted, _ := prefixes("", cfg.TrustedProxies)
 	exempt, _ := prefixes("", cfg.ExemptAddresses)
-	return &clients{trusted: trusted, exempt: exempt}
+	return &clients{trusted: trusted, exempt: exempt, buyers: buyers}
 }
 
 func (s *Servers) newServer(cfg Config, ln net.Listener, cert *certificate, who *clients, p Parts) *server.Hertz {
