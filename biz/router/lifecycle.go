@@ -25,6 +25,9 @@ func (s *Servers) Run() error {
 	s.running = true
 	s.mu.Unlock()
 	defer close(s.ended)
+	for _, c := range s.certificates {
+		go c.follow(s.ended)
+	}
 	done := make(chan error, 2)
 	for _, h := range []*server.Hertz{s.public, s.admin} {
 		go func() { done <- h.Run() }()

@@ -59,6 +59,7 @@ type Servers struct {
 	publicAt, adminAt net.Listener
 	streams           *handler.Streams
 	connections       *connections
+	certificates      [2]*certificate // nil: no TLS
 	drain             time.Duration
 
 	mu      sync.Mutex
@@ -108,7 +109,7 @@ func (l *Listeners) Close() { _, _ = l.public.Close(), l.admin.Close() }
 func New(l *Listeners, p Parts) *Servers {
 	cfg, public, admin := l.cfg, l.public, l.admin
 	s := &Servers{
-		publicAt: public, adminAt: admin, drain: ms(cfg.DrainTimeoutMs),
+		publicAt: public, adminAt: admin, drain: ms(cfg.DrainTimeoutMs), certificates: [2]*certificate{l.publicCert, l.adminCert},
 		connections: newConnections(), ended: make(chan struct{}),
 		streams: handler.NewStreams(handler.StreamLimits{
 			MaxStreams: cfg.MaxStreams, Poll: ms(cfg.StreamPollMs),

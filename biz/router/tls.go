@@ -7,26 +7,26 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudwego/hertz/pkg/app/server"
 	"github.com/cloudwego/hertz/pkg/common/config"
 )
 
-// certificateEvery is how often the files of a certificate are looked at, at most, while clients connect.
+// certificateEvery is how often the files of a certificate are looked at.
 const certificateEvery = time.Second
 
-// certificate is that of one listener. A changed pair of files is taken over at the next handshake; a pair that cannot be
+// certificate is that of one listener. A changed pair of files is taken over by the next handshake; a pair that cannot be
 // used is logged, and the one before it stays.
 type certificate struct {
 	cert, key string // paths
+	current   atomic.Pointer[tls.Certificate]
+	log       *slog.Logger // nil until the servers are made
 
-	mu      sync.Mutex
-	current *tls.Certificate
-	looked  time.Time
+	// Of the looks, which follow each other.
 	seen    [2]stamp
-	log     *slog.Logger // nil until the servers are made
+	trouble string // with the last look; empty: none
 }
 
 // stamp tells versions of a file apart.
@@ -41,47 +41,67 @@ func newCertificate(cert, key string) (*certificate, error) {
 		return nil, nil
 	}
 	c := &certificate{cert: cert, key: key}
-	return c, c.load()
+	_, err := c.load()
+	return c, err
 }
 
-// load reads the pair if it changed. The caller holds mu, or is alone.
-func (c *certificate) load() error {
+// load reads the pair if it changed.
+func (c *certificate) load() (changed bool, err error) {
 	var now [2]stamp
 	for i, path := range []string{c.cert, c.key} {
 		info, err := os.Stat(path)
 		if err != nil {
-			return err
+			return false, err
 		}
 		now[i] = stamp{info.ModTime(), info.Size()}
 	}
-	if c.current != nil && now == c.seen {
-		return nil
+	if now == c.seen {
+		return false, nil
 	}
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
-		return fmt.Errorf("%s and %s: %w", c.cert, c.key, err)
+		return false, fmt.Errorf("%s and %s: %w", c.cert, c.key, err)
 	}
-	c.current, c.seen = &pair, now
-	return nil
+	c.current.Store(&pair)
+	c.seen = now
+	return true, nil
+}
+
+// follow looks at the files until ended closes. Handshakes never do: they would wait for the disk.
+func (c *certificate) follow(ended <-chan struct{}) {
+	if c == nil {
+		return
+	}
+	tick := time.NewTicker(certificateEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+			c.look()
+		}
+	}
+}
+
+// look takes a changed pair over. Trouble is logged when it begins and when it changes, not at every look.
+func (c *certificate) look() {
+	changed, err := c.load()
+	trouble := ""
+	if err != nil {
+		trouble = err.Error()
+	}
+	switch {
+	case changed:
+		c.log.Info("certificate read", "file", c.cert)
+	case err != nil && trouble != c.trouble:
+		c.log.Error("a changed certificate is ignored, the one before stays", "error", err)
+	}
+	c.trouble = trouble
 }
 
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.looked) < certificateEvery {
-		return c.current, nil
-	}
-	c.looked = time.Now()
-	before := c.current
-	err := c.load()
-	switch {
-	case c.log == nil:
-	case err != nil:
-		c.log.Error("a changed certificate is ignored, the one before stays", "error", err)
-	case c.current != before:
-		c.log.Info("certificate read", "file", c.cert)
-	}
-	return c.current, nil
+	return c.current.Load(), nil
 }
 
 // options make a server speak TLS on this listener, which replaces the one that it would have used.
