@@ -97,18 +97,19 @@ func TestScalperWithManyAddresses(t *testing.T) {
 
 // An address with a thousand buyers has one bucket, whatever it says of addresses behind it.
 func TestScalperWithManyBuyers(t *testing.T) {
-	const burst, perSecond = 100, 100
-	x := startTarget(t, "router.trustedProxies=127.0.0.0/8")
+	const burst, perSecond = 100, 5
+	x := startTarget(t, "router.trustedProxies=127.0.0.0/8", fmt.Sprintf("limiter.addressPerSecond=%d", perSecond))
 	counts, took := x.drill(t, func(i int) []string {
 		return []string{
 			fmt.Sprintf("X-Buyer-Id: scalper-%d", i), fmt.Sprintf("X-Forwarded-For: 10.0.%d.%d, 198.51.100.7", i/250, 1+i%250),
 		}
 	})
 	accepted, limited := counts[sale.Accepted.String()], counts[sale.RateLimited.String()]
+	unknown := clicks - accepted - limited // BUSY, when the machine is
 	if passed := clicks - limited; passed > most(burst, perSecond, took) || limited == 0 {
 		t.Errorf("%v: %d of %d clicks passed in %v, at most %d may", counts, passed, clicks, took, most(burst, perSecond, took))
 	}
-	if got := x.stock(t, demoSKU); accepted == 0 || got.Promised != int64(accepted) || got.Promised+got.Left != demoUnits {
+	if got := x.stock(t, demoSKU); accepted == 0 || got.Promised < int64(accepted) || got.Promised > int64(accepted+unknown) || got.Left < demoUnits-int64(accepted+unknown) {
 		t.Errorf("%v: the scalper has %+v", counts, got)
 	}
 	if got := x.results(t); got[sale.RateLimited.String()] != int64(limited) || got[sale.Accepted.String()] != int64(accepted) {
