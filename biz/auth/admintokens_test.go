@@ -148,7 +148,8 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 	const entry = `{name: ada, role: admin, sha256: "0000000000000000000000000000000000000000000000000000000000000000"}`
 	good := "- " + entry + "\n"
 	for text, ok := range map[string]bool{
-		"": true, "[]": true, "# nothing\n": true, good: true, good + strings.Replace(good, "ada", "bob", 1): true,
+		"": true, "[]": true, "# nothing\n": true, good: true, good + strings.NewReplacer("ada", "bob", `"00`, `"11`).Replace(good): true,
+		good + strings.Replace(good, "ada", "bob", 1): false, // one token, two names
 		good + good: false, "ada": false, "{}": false, "- 1\n": false, good + "---\n" + good: false,
 		strings.Replace(good, "admin", "king", 1):               false,
 		strings.Replace(good, "ada", "stockade", 1):             false,

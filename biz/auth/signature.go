@@ -59,6 +59,7 @@ type SignedRequest struct {
 	Target string // path with query
 	Buyer  string // X-Buyer-Id
 	Key    string // Idempotency-Key; empty: none
+	Token  string // Purchase-Token; empty: none
 	Body   []byte
 }
 
@@ -76,14 +77,14 @@ func (r SignedRequest) mac(secret []byte, unix, nonce string) (mac [sha256.Size]
 	body := sha256.Sum256(r.Body)
 	h := hmac.New(sha256.New, secret)
 	_, _ = h.Write([]byte(strings.Join([]string{
-		"v1", r.Method, r.Target, r.Buyer, r.Key, hex.EncodeToString(body[:]), unix, nonce,
+		"v1", r.Method, r.Target, r.Buyer, r.Key, r.Token, hex.EncodeToString(body[:]), unix, nonce,
 	}, "\n"))) // never fails
 	h.Sum(mac[:0])
 	return mac
 }
 
 // SignRequest signs a request of another server for a buyer: it sets X-Buyer-Id and Stockade-Signature. Method, URL,
-// Idempotency-Key and body must be what will be sent. Every try needs a signature of its own, with the same
+// Idempotency-Key, Purchase-Token and body must be what will be sent. Every try needs a signature of its own, with the same
 // Idempotency-Key. An error names what cannot be signed.
 func SignRequest(req *http.Request, signer, secret, buyer string, body []byte, now time.Time) error {
 	switch {
@@ -102,7 +103,8 @@ func SignRequest(req *http.Request, signer, secret, buyer string, body []byte, n
 	_, _ = rand.Read(random[:]) // never fails
 	nonce, unix := base64.RawURLEncoding.EncodeToString(random[:]), strconv.FormatInt(now.Unix(), 10)
 	mac := SignedRequest{
-		Method: method, Target: req.URL.RequestURI(), Buyer: buyer, Key: req.Header.Get("Idempotency-Key"), Body: body,
+		Method: method, Target: req.URL.RequestURI(), Buyer: buyer, Key: req.Header.Get("Idempotency-Key"),
+		Token: req.Header.Get("Purchase-Token"), Body: body,
 	}.mac([]byte(secret), unix, nonce)
 	req.Header.Set(buyerHeader, buyer)
 	req.Header.Set(SignatureHeader, "key="+signer+",t="+unix+",nonce="+nonce+",v1="+hex.EncodeToString(mac[:]))

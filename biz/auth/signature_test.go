@@ -23,13 +23,14 @@ func signedConfig() Config {
 func purchase(t testing.TB, at time.Time) (header string, r SignedRequest) {
 	t.Helper()
 	r = SignedRequest{
-		Method: "POST", Target: "/v1/skus/demo/orders?a=%2F", Buyer: "u1", Key: "k1", Body: []byte(`{"quantity":1}`),
+		Method: "POST", Target: "/v1/skus/demo/orders?a=%2F", Buyer: "u1", Key: "k1", Token: "t1", Body: []byte(`{"quantity":1}`),
 	}
 	req, err := http.NewRequest(r.Method, "http://stockade.example"+r.Target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Idempotency-Key", r.Key)
+	req.Header.Set("Purchase-Token", r.Token)
 	if err := SignRequest(req, testSigner, testSecret, r.Buyer, r.Body, at); err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +74,7 @@ func TestEverySignedPartCounts(t *testing.T) {
 	header, good := purchase(t, testNow)
 	for name, change := range map[string]func(*SignedRequest){
 		"method":          func(r *SignedRequest) { r.Method = "GET" },
+		"token":           func(r *SignedRequest) { r.Token = "t2" },
 		"path":            func(r *SignedRequest) { r.Target = "/v1/skus/other/orders?a=%2F" },
 		"query":           func(r *SignedRequest) { r.Target = "/v1/skus/demo/orders?a=%2f" },
 		"no query":        func(r *SignedRequest) { r.Target = "/v1/skus/demo/orders" },

@@ -96,7 +96,7 @@ func ParseAdminTokens(text []byte) ([]AdminToken, error) {
 	if len(all) > maxTokenCount {
 		return nil, fmt.Errorf("has %d tokens, more than %d", len(all), maxTokenCount)
 	}
-	names := map[string]bool{}
+	names, owners := map[string]bool{}, map[string]string{} // the latter by digest
 	for _, t := range all {
 		if err := t.check(); err != nil {
 			return nil, err
@@ -105,6 +105,10 @@ func ParseAdminTokens(text []byte) ([]AdminToken, error) {
 			return nil, fmt.Errorf("token %s: is there twice", t.Name)
 		}
 		names[t.Name] = true
+		if name := owners[t.SHA256]; name != "" {
+			return nil, fmt.Errorf("tokens %s and %s: are the same token", name, t.Name)
+		}
+		owners[t.SHA256] = t.Name
 	}
 	return all, nil
 }

@@ -101,7 +101,12 @@ func (i *identity) bySignature(c *app.RequestContext, purchase bool) (*handler.P
 	if signed.Key, problem = handler.Key(c); problem != nil {
 		return problem, nil
 	}
-	if purchase && signed.Key == "" && len(c.Request.Header.Peek(handler.TokenHeader)) == 0 {
+	if tokens := c.Request.Header.PeekAll(handler.TokenHeader); len(tokens) > 1 {
+		return onceProblem(handler.TokenHeader), nil
+	} else if len(tokens) == 1 {
+		signed.Token = string(tokens[0])
+	}
+	if purchase && signed.Key == "" && signed.Token == "" {
 		return &handler.Problem{
 			Code: handler.BadRequest, Field: handler.KeyHeader, Detail: "must be given with a signed purchase, or a " + handler.TokenHeader,
 		}, nil

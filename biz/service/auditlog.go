@@ -8,7 +8,7 @@ import (
 	"stockade/biz/sale"
 )
 
-// auditTimeout bounds the write of one line: an operator waits for it.
+// auditTimeout bounds the write of one line, and the reading of a page: an operator waits for it.
 const auditTimeout = 2 * time.Second
 
 // AuditStore keeps the audit log. Package store implements it.
@@ -43,8 +43,17 @@ func (a *AuditLog) Record(ctx context.Context, e sale.AuditEntry) {
 	}
 }
 
+// reshared writes the line of a full reshare that the service began by itself.
+func (a *AuditLog) reshared(ctx context.Context, sku, reason string) {
+	a.Record(ctx, sale.AuditEntry{
+		Actor: sale.ServiceActor, Action: "sku.reshare", Target: sku, Detail: `{"full":true}`, Reason: reason,
+	})
+}
+
 // List returns a page, the newest first; sale.ErrUnavailable.
 func (a *AuditLog) List(ctx context.Context, f sale.AuditFilter) ([]sale.AuditEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
+	defer cancel()
 	entries, err := a.store.AuditLog(ctx, f)
 	return entries, unavailable(err)
 }

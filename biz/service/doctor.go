@@ -109,8 +109,11 @@ func (d *Doctor) Examine(ctx context.Context, skus []string) (Examination, error
 	return e, nil
 }
 
-// toggles makes a finding of every toggle that is not at its default.
+// toggles makes a finding of every toggle that is not at its default, and of a file that is not followed.
 func (d *Doctor) toggles() (found []sale.Finding) {
+	if file := d.Toggles.File(); file.State == ToggleFileBroken {
+		found = append(found, sale.CheckToggles.Fail("toggles.file", file.Error+"; what it said before stays", "mend "+file.Path))
+	}
 	for _, s := range d.Toggles.List() {
 		kind, known := sale.ToggleKindOf(s.Name)
 		if !known || s.Value == kind.Default() {

@@ -216,9 +216,7 @@ func (h *Healer) look(ctx context.Context, sku string, asked ask) (again Why) {
 		return why | WhyLoss
 	}
 	if order.Full {
-		h.Audit.Record(ctx, sale.AuditEntry{
-			Actor: sale.ServiceActor, Action: "sku.reshare", Target: sku, Detail: `{"full":true}`, Reason: order.Reason,
-		})
+		h.Audit.reshared(ctx, sku, order.Reason)
 	}
 	h.Conservation.reshared(sku, record)
 	return 0

@@ -122,7 +122,7 @@ func (l *lab) node(gate *shard.Gate) *testNode {
 	n.watcher = service.NewWatcher(l.config, service.WatcherParts{Gate: g, Ledgers: db, Flags: flags, Catalogue: n.catalogue, Log: log})
 	n.resharer = service.NewResharer(l.config, service.ResharerParts{Ledgers: db, Gate: g, Layer: g, Hints: noHints{}, Faults: n.faults, Log: log})
 	n.sweeper = service.NewJournalSweeper(l.config, service.JournalParts{Ledgers: db, Promiser: db, Gate: g, Watcher: n.watcher, Faults: n.faults, Log: log})
-	n.restorer = service.NewRestorer(db, g, g, n.resharer, log)
+	n.restorer = service.NewRestorer(db, g, g, n.resharer, nil, log)
 	n.conservation = service.NewConservation(service.ConservationParts{
 		Ledgers: db, Gate: g, Books: db, Hints: noHints{}, Now: l.clock.Now, Log: log,
 	})

@@ -25,12 +25,13 @@ type Restorer struct {
 	gate     Gate
 	layer    Layer
 	resharer *Resharer
+	audit    *AuditLog
 	log      *slog.Logger
 }
 
-// NewRestorer returns the use case.
-func NewRestorer(ledgers Ledgers, gate Gate, layer Layer, resharer *Resharer, log *slog.Logger) *Restorer {
-	return &Restorer{ledgers: ledgers, gate: gate, layer: layer, resharer: resharer, log: log}
+// NewRestorer returns the use case. A nil audit log records nothing.
+func NewRestorer(ledgers Ledgers, gate Gate, layer Layer, resharer *Resharer, audit *AuditLog, log *slog.Logger) *Restorer {
+	return &Restorer{ledgers: ledgers, gate: gate, layer: layer, resharer: resharer, audit: audit, log: log}
 }
 
 // ErrPartlyRestored says that every SKU was looked at, and some could not be restored.
@@ -77,7 +78,11 @@ func (r *Restorer) restore(ctx context.Context, l sale.Listing) error {
 		if err != nil || why == "" {
 			return err
 		}
-		err = r.resharer.Run(ctx, l.ID, ReshareOrder{Reason: "start: " + why, Full: true, Seen: l.Ledger.Epoch})
+		reason := "start: " + why
+		err = r.resharer.Run(ctx, l.ID, ReshareOrder{Reason: reason, Full: true, Seen: l.Ledger.Epoch})
+		if err == nil {
+			r.audit.reshared(ctx, l.ID, reason)
+		}
 		if !errors.Is(err, sale.ErrConflict) {
 			return err
 		}

@@ -135,7 +135,7 @@ func TestRestoreGoesOnPastASickShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	gate := deafGate{realGate: l.gate(t), sku: sick.ID}
-	r := service.NewRestorer(l.db, gate, gate, n.resharer, slog.New(slog.DiscardHandler))
+	r := service.NewRestorer(l.db, gate, gate, n.resharer, nil, slog.New(slog.DiscardHandler))
 	if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), sick.ID) || strings.Contains(err.Error(), lost.ID) {
 		t.Errorf("error %v, want it to name %s alone", err, sick.ID)
 	}

@@ -40,6 +40,18 @@ type ToggleNews struct {
 	ChangedAt time.Time       `json:"changed_at,omitzero"` // the file's own time
 }
 
+// CheckToggleFile returns an error when there is a file and it cannot be used: a node that starts has no earlier word of its
+// operator to go by, and its defaults may be the opposite of what the file is for. An empty path is no file.
+func CheckToggleFile(path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := lookAt(path).toggles(); err != nil {
+		return fmt.Errorf("toggles.file: %s: %w", path, err)
+	}
+	return nil
+}
+
 // toggleFile watches one file.
 type toggleFile struct {
 	taken look // the version that was judged last

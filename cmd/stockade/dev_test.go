@@ -184,6 +184,17 @@ func TestServeNeedsRealServersAndCredentials(t *testing.T) {
 	if got.code != exitConfig || !strings.HasPrefix(got.stderr, "stockade: auth.adminTokensFile: ") {
 		t.Errorf("a file of tokens that is not there: got %+v", got)
 	}
+	tokens, toggles := filepath.Join(t.TempDir(), "tokens.yaml"), filepath.Join(t.TempDir(), "toggles.yaml")
+	for file, text := range map[string]string{tokens: "[]", toggles: "entrance: shut\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all["auth.adminTokensFile"] = []string{"auth.adminTokensFile=" + tokens}
+	got = serve("", "--set", "router.public=127.0.0.1:0", "--set", "router.admin=127.0.0.1:0", "--set", "toggles.file="+toggles)
+	if got.code != exitConfig || !strings.HasPrefix(got.stderr, "stockade: toggles.file: ") {
+		t.Errorf("a file of toggles that cannot be followed: got %+v", got)
+	}
 }
 
 // Commands meet a real node here, in every form of -o.

@@ -91,6 +91,9 @@ func newNode(
 	if n.buyers, err = auth.NewBuyers(cfg.Auth, auth.BuyerParts{Now: time.Now, Log: log}); err != nil {
 		return nil, fail(exitConfig, err)
 	}
+	if err = service.CheckToggleFile(cfg.Toggles.File); err != nil {
+		return nil, fail(exitConfig, err)
+	}
 	router.UseLogger(log)
 	shard.LogTo(log)
 	if n.db, err = store.Open(ctx, cfg.Store, store.Options{Node: name, Now: time.Now, Faults: faults}); err != nil {
@@ -151,7 +154,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	resharer := service.NewResharer(cfg.Service, service.ResharerParts{
 		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Hints: n.gate, Relay: n.relay, Faults: n.faults, Log: n.log,
 	})
-	n.restorer = service.NewRestorer(n.db, n.gate, n.gate, resharer, n.log)
+	n.restorer = service.NewRestorer(n.db, n.gate, n.gate, resharer, n.audit, n.log)
 	conservation := service.NewConservation(service.ConservationParts{
 		Ledgers: n.db, Gate: n.gate, Books: n.db, Hints: n.gate, Now: time.Now, Log: n.log,
 		PauseOnUnexplained: cfg.Service.CloseOnUnexplainedDrift, Audit: n.audit,
