@@ -98,8 +98,12 @@ func (g *Gate) runStrings(ctx context.Context, s *script, keys []any, args ...an
 	return nil, err
 }
 
-// runAll runs commands that call one script once each, with one pipeline for each master; build makes the i-th of them, by
-// the script's text where a master did not know its hash. Each command has its own error.
+// pipelined bounds the commands of one pipeline of runAll: all of them have to be answered within the client's timeout of
+// one read.
+const pipelined = 8
+
+// runAll runs commands that call one script once each, a pipeline after the other; build makes the i-th of them, by the
+// script's text where a master did not know its hash. Each command has its own error.
 func runAll[C redis.Cmder](ctx context.Context, client redis.UniversalClient, n int, build func(i int, byText bool) C) []C {
 	cmds := make([]C, n)
 	wanted := make([]int, n)
@@ -107,12 +111,14 @@ func runAll[C redis.Cmder](ctx context.Context, client redis.UniversalClient, n 
 		wanted[i] = i
 	}
 	for _, byText := range [...]bool{false, true} {
-		pipe := client.Pipeline()
-		for _, i := range wanted {
-			cmds[i] = build(i, byText)
-			_ = pipe.Process(ctx, cmds[i]) // only queues
+		for chunk := range slices.Chunk(wanted, pipelined) {
+			pipe := client.Pipeline()
+			for _, i := range chunk {
+				cmds[i] = build(i, byText)
+				_ = pipe.Process(ctx, cmds[i]) // only queues
+			}
+			_, _ = pipe.Exec(ctx) // each command has its own error
 		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
 		wanted = slices.DeleteFunc(wanted, func(i int) bool { return !isNoScript(cmds[i].Err()) })
 		if len(wanted) == 0 {
 			break

@@ -60,7 +60,7 @@ func (g *Gate) Seal(ctx context.Context, sku string, share sale.Share, epoch int
 	return sealed[0], nil
 }
 
-// SealAll is Seal for several shares, in their order, with one pipeline for each master. limit is for each share. After an
+// SealAll is Seal for several shares, in their order, in pipelines. limit is for each share. After an
 // error some of them are sealed.
 func (g *Gate) SealAll(
 	ctx context.Context, sku string, shares []sale.Share, epoch int64, limit int,
@@ -151,8 +151,8 @@ func (g *Gate) Fill(ctx context.Context, sku string, share sale.Share, epoch int
 	return nil
 }
 
-// OpenAll sets what is left in shares sealed at epoch, left by left, and lets them admit, with one pipeline for each
-// master. A share that is open at this epoch is left alone. After an error some of them are open.
+// OpenAll sets what is left in shares sealed at epoch, left by left, and lets them admit, in pipelines. A share that is open
+// at this epoch is left alone. After an error some of them are open.
 func (g *Gate) OpenAll(ctx context.Context, sku string, shares []sale.Share, epoch int64, left []int64) error {
 	ks, err := g.layerKeysOf(sku, shares, epoch)
 	if err != nil {
