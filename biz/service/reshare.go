@@ -12,7 +12,7 @@ import (
 
 // Bounds of a reshare.
 const (
-	sealFirst    = 250  // undecided takes of each share told at first, when all shares answer in one pipeline
+	sealFirst    = 250  // undecided takes of each share told at first, when several shares answer in one pipeline
 	sealPage     = 1000 // undecided takes of one share told in one later step
 	holdingsPage = 5000 // outbox rows read in one step of a full reshare
 	sharesAtOnce = 8    // shares worked on at the same time
