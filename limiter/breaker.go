@@ -25,7 +25,7 @@ type BreakerState struct {
 	Name    string
 	State   string
 	Forced  bool      // by an operator
-	Why     string    // of the last change
+	Why     string    // of the last change; of the backlog's, as long as nobody can count: that
 	Since   time.Time // of the last change; zero: since the start
 	Changes uint64    // of the state, since the start
 	Refused uint64    // calls, since the start
@@ -77,9 +77,7 @@ func (b *Breaker) Allow() (done func(err error, took time.Duration), err error) 
 		return nil, sale.ErrBreakerOpen
 	}
 	return func(err error, took time.Duration) {
-		if took >= time.Millisecond { // below it Sentinel takes the time by its own clock
-			entry.Context().PutRt(uint64(took.Milliseconds()))
-		}
+		entry.Context().PutRt(uint64(max(took.Milliseconds(), 1))) // for 0, Sentinel takes the time by its own clock
 		entry.Exit(base.WithError(err))
 	}, nil
 }
@@ -116,10 +114,17 @@ func (b *Breaker) changed(rule circuitbreaker.Rule, to circuitbreaker.State, val
 	if b.rules[k].Id != rule.Id {
 		return
 	}
-	p := part{state: to}
-	if to == circuitbreaker.Open {
-		p.until, p.why = nowMs()+int64(rule.RetryTimeoutMs), openedBy(rule, value)
+	p, now := b.parts[k], nowMs()
+	switch other := b.parts[kinds-1-k]; {
+	case to == circuitbreaker.Closed:
+		p = part{}
+	case to == circuitbreaker.HalfOpen: // what it was open for holds if it is taken back
+	case p.state == circuitbreaker.HalfOpen && other.state == circuitbreaker.Open && now < other.until:
+		// The other rule refused the probe, and Sentinel took half-open back: this rule's time is over as it was.
+	default:
+		p.until, p.why = now+int64(rule.RetryTimeoutMs), openedBy(rule, value)
 	}
+	p.state = to
 	b.parts[k] = p
 	b.note("")
 }
@@ -141,14 +146,11 @@ func (b *Breaker) note(why string) {
 			state, till = sale.BreakerOpen, max(till, p.until)
 			why = p.why
 		case p.state == circuitbreaker.HalfOpen && state != sale.BreakerOpen:
-			state, till = StateHalfOpen, math.MaxInt64
+			state = StateHalfOpen
 		}
 	}
-	if state == sale.BreakerOpen && till == math.MaxInt64 { // the other rule is half-open, and this one counts
-		till = 0
-		for _, p := range b.parts {
-			till = max(till, p.until)
-		}
+	if state == StateHalfOpen {
+		till = math.MaxInt64
 	}
 	b.shutTill.Store(till)
 	if state == b.last.State {

@@ -265,6 +265,53 @@ func TestBothRulesOpen(t *testing.T) {
 	}
 }
 
+// The rule whose time is over asks for a probe, and the other one refuses it: that is no new reason to stay open.
+func TestProbeThatTheOtherRuleRefuses(t *testing.T) {
+	advance := sentinelClock(t)
+	w := newWard(t, nil)
+	lane := w.Lane("a:1")
+	var late []func(error, time.Duration)
+	for range 10 {
+		done, err := lane.Allow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		late = append(late, done)
+	}
+	open(t, lane) // for being slow, for 10 s
+	advance(5 * time.Second)
+	for _, done := range late { // for failing, from now on for 10 s
+		done(errSick, time.Millisecond)
+	}
+	advance(5 * time.Second)
+	if call(t, lane, 0, nil) || !lane.Open() {
+		t.Fatal("the rule against failures lets a call through")
+	}
+	advance(5 * time.Second)
+	if lane.Open() {
+		t.Error("both rules' times are over, and it says that calls are refused")
+	}
+	if !call(t, lane, time.Millisecond, nil) {
+		t.Fatal("no probe")
+	}
+	expectState(t, lane, sale.BreakerClosed, 3)
+}
+
+// What a call is said to have taken counts, also if that is next to nothing.
+func TestTimesAreTheCallers(t *testing.T) {
+	advance := sentinelClock(t)
+	w := newWard(t, nil)
+	lane := w.Lane("a:1")
+	for i := range 20 {
+		done, err := lane.Allow()
+		if err != nil {
+			t.Fatalf("call %d is refused: %+v", i, lane.State())
+		}
+		advance(100 * time.Millisecond)
+		done(nil, 0)
+	}
+}
+
 func TestForcedBreakers(t *testing.T) {
 	advance := sentinelClock(t)
 	w := newWard(t, nil)

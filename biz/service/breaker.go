@@ -36,10 +36,32 @@ func (w *Writer) guarded(ctx context.Context, takes []sale.Take) []sale.Decision
 		return refused
 	}
 	sick, began := errUnfinished, time.Now()
-	defer func() { done(sick, time.Since(began)) }()
+	waited := false // for a SKU's row: its time says nothing of the database
+	defer func() {
+		took := time.Since(began)
+		if waited {
+			sick, took = nil, 0
+		}
+		done(sick, took)
+	}()
 	decisions := w.parts.Promiser.Promise(ctx, takes)
-	sick = sickness(decisions)
+	sick, waited = sickness(decisions), waitedForRows(decisions)
 	return decisions
+}
+
+// waitedForRows tells that some takes of a group were not decided, and that rows of SKUs, which somebody sits on, were all
+// that kept them from it.
+func waitedForRows(decisions []sale.Decision) (waited bool) {
+	for _, d := range decisions {
+		if d.Outcome != sale.NotTaken && d.Outcome != sale.Undecided {
+			continue
+		}
+		if !errors.Is(d.Err, sale.ErrRowLocked) {
+			return false
+		}
+		waited = true
+	}
+	return waited
 }
 
 // sickness is what kept the database from deciding any take of a group; nil when it decided one.

@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 type fuse struct {
 	refusing, shut   atomic.Bool // refuses calls; says so beforehand
 	calls, sick, due atomic.Int64
+	took             atomic.Int64 // the last call, in nanoseconds
 }
 
 func (f *fuse) Open() bool { return f.shut.Load() }
@@ -28,8 +30,9 @@ func (f *fuse) Allow() (func(error, time.Duration), error) {
 	}
 	f.calls.Add(1)
 	f.due.Add(1)
-	return func(err error, _ time.Duration) {
-		f.due.Add(-1)
+	return func(err error, took time.Duration) {
+		defer f.due.Add(-1)
+		f.took.Store(int64(took))
 		if err != nil {
 			f.sick.Add(1)
 		}
@@ -195,6 +198,46 @@ func TestOutboxBreakerHearsOfTroubleOnly(t *testing.T) {
 	await(t, "the breaker has heard", func() bool { return g.outbox.calls.Load() == 2 && g.outbox.due.Load() == 0 })
 	if g.outbox.sick.Load() != 1 {
 		t.Error("a lost connection does not count")
+	}
+}
+
+// decides answers one take after a while.
+type decides struct {
+	sale.Decision
+	after time.Duration
+}
+
+func (d decides) Promise(context.Context, []sale.Take) []sale.Decision {
+	<-time.After(d.after)
+	return []sale.Decision{d.Decision}
+}
+
+// A row that somebody sits on is no reason to keep purchases of all SKUs away from the database.
+func TestOutboxBreakerBearsLockedRows(t *testing.T) {
+	const pause = 5 * time.Millisecond
+	locked, lost := fmt.Errorf("sku a: %w", sale.ErrRowLocked), errors.New("connection lost")
+	for name, tt := range map[string]struct {
+		decision sale.Decision
+		well     bool // for the breaker
+		timed    bool
+	}{
+		"its row is locked":     {sale.Decision{Outcome: sale.NotTaken, Err: locked}, true, false},
+		"decided":               {sale.Decision{Outcome: sale.OverLimit}, true, true},
+		"no connection":         {sale.Decision{Outcome: sale.NotTaken, Err: lost}, false, true},
+		"lost while it commits": {sale.Decision{Outcome: sale.Undecided, Err: lost}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuarded(t)
+			g.promise(decides{tt.decision, pause})
+			g.buy(t, "ann", "")
+			await(t, "the breaker has heard", func() bool { return g.outbox.calls.Load() == 1 && g.outbox.due.Load() == 0 })
+			if well := g.outbox.sick.Load() == 0; well != tt.well {
+				t.Errorf("well is %v", well)
+			}
+			if took := time.Duration(g.outbox.took.Load()); (took >= pause) != tt.timed || (!tt.timed && took != 0) {
+				t.Errorf("took %v", took)
+			}
+		})
 	}
 }
 
