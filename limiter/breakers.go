@@ -29,11 +29,10 @@ type Breakers struct {
 	instance string   // begins the names in Sentinel, which are the whole process's
 	chain    *base.SlotChain
 
-	mu     sync.Mutex // guards what follows, and that rules are loaded one after the other
-	file   rulesFile
-	book   rulebook   // in force
-	order  []*Breaker // oldest first
-	forces map[string]bool
+	mu    sync.Mutex // guards what follows, and that rules are loaded one after the other
+	file  rulesFile
+	book  rulebook   // in force
+	order []*Breaker // oldest first
 
 	versions uint64 // of rules, counted up
 }
@@ -60,7 +59,7 @@ func NewBreakers(cfg Config, p BreakerParts) (*Breakers, error) {
 	book := cfg.rulebook()
 	b := &Breakers{
 		parts: p, base: book, book: book, instance: uuid.NewString(), chain: newChain(),
-		file: rulesFile{path: cfg.BreakersFile}, forces: map[string]bool{},
+		file: rulesFile{path: cfg.BreakersFile},
 	}
 	b.Reload()
 	for _, name := range []string{sale.BreakerOutbox, sale.BreakerPublish} {
@@ -128,13 +127,14 @@ func (b *Breakers) List() []BreakerState {
 func (b *Breakers) Run(ctx context.Context) {
 	tick := time.NewTicker(rulesEvery)
 	defer tick.Stop()
+	forced := map[string]bool{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			b.Reload()
-			b.announceForces()
+			forced = b.announceForces(forced)
 		}
 	}
 }
@@ -190,15 +190,17 @@ func (b *Breakers) announce(s BreakerState, from string) {
 	b.parts.Log.Log(context.Background(), level, "breaker "+s.State, "breaker", s.Name, "from", from, "why", s.Why)
 }
 
-// announceForces logs breakers that an operator has taken over, or given back, since the last look.
-func (b *Breakers) announceForces() {
+// announceForces logs breakers that an operator has taken over, or given back, since the look that found before. It returns
+// those that are forced now.
+func (b *Breakers) announceForces(before map[string]bool) map[string]bool {
+	now := map[string]bool{}
 	for _, s := range b.List() {
-		if s.Forced != b.forces[s.Name] {
+		if s.Forced != before[s.Name] {
 			b.parts.Log.Warn("breaker "+s.State, "breaker", s.Name, "forced", s.Forced)
 		}
-		b.forces[s.Name] = s.Forced
+		if s.Forced {
+			now[s.Name] = true
+		}
 	}
-	if len(b.forces) > maxBreakers {
-		clear(b.forces)
-	}
+	return now
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -82,40 +82,40 @@ func (b rulebook) change(name string, keys map[string]yaml.Node) error {
 	return rule.check(name)
 }
 
-// rulesFile remembers which version of a file was read last.
+// rulesFile remembers what a file said.
 type rulesFile struct {
-	path     string
-	looked   bool
-	modified time.Time
-	size     int64 // -1: the file is not there; -2: nobody can tell
+	path    string
+	looked  bool
+	text    string // of the version that was read last
+	failure string // why the last look could not read it
 }
 
-// changed returns the text of a version that was not read before. A file that is not there is empty.
+// changed returns the text of a version that was not read before, or why there is none, once. A file that is not there is
+// empty; one that can be read again counts as changed.
 func (f *rulesFile) changed() (text []byte, changed bool, err error) {
-	seen := rulesFile{path: f.path, looked: true, size: -1}
-	info, err := os.Stat(f.path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-	case err != nil:
-		seen.size = -2
-		if seen == *f {
-			return nil, false, nil
-		}
-		*f = seen
-		return nil, true, err
-	default:
-		seen.modified, seen.size = info.ModTime(), info.Size()
+	first, failed := !f.looked, f.failure
+	f.looked, f.failure = true, ""
+	if text, err = readRulesFile(f.path); err != nil {
+		f.failure = err.Error()
+		return nil, f.failure != failed, err
 	}
-	if seen == *f {
-		return nil, false, nil
+	changed = first || failed != "" || string(text) != f.text
+	f.text = string(text)
+	return text, changed, nil
+}
+
+func readRulesFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	*f = seen
-	if seen.size < 0 {
-		return nil, true, nil
+	if err != nil {
+		return nil, err
 	}
-	if seen.size > maxRulesFile {
-		return nil, true, fmt.Errorf("larger than %d bytes", maxRulesFile)
+	defer func() { _ = file.Close() }() // nothing was written
+	text, err := io.ReadAll(io.LimitReader(file, maxRulesFile+1))
+	if err == nil && len(text) > maxRulesFile {
+		err = fmt.Errorf("larger than %d bytes", maxRulesFile)
 	}
-	text, err = os.ReadFile(f.path)
-	return text, true, err
+	return text, err
 }
