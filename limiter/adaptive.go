@@ -2,7 +2,9 @@ package limiter
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -33,9 +35,10 @@ type Load struct {
 	turn     atomic.Uint64 // of purchases while some are refused
 	refused  atomic.Uint64
 
-	mu   sync.Mutex
-	hot  int // samples in a row
-	last BreakerState
+	mu    sync.Mutex
+	hot   int  // samples in a row
+	blind bool // the last sample failed
+	last  BreakerState
 }
 
 // LoadParts are what a Load needs.
@@ -94,7 +97,7 @@ func (l *Load) Shed() bool {
 	return true
 }
 
-// Run samples once a second until ctx ends, or until the processors' use cannot be read.
+// Run samples once a second until ctx ends, and not at all on a system that does not tell its processors' use.
 func (l *Load) Run(ctx context.Context) {
 	if l.cfg.AdaptiveCPUPercent == 0 {
 		return
@@ -107,14 +110,31 @@ func (l *Load) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := l.Sample(); err != nil {
-			l.parts.Log.WarnContext(ctx, "adaptive protection is off: the use of the processors cannot be read", "error", err)
-			l.mu.Lock()
-			l.move(0, "it cannot be read")
-			l.mu.Unlock()
+		if !l.look(ctx) {
 			return
 		}
 	}
+}
+
+// look samples once, and logs when the processors' use cannot be read any more, and when it can again; nobody is refused in
+// between. A node that is out of file descriptors needs the protection as soon as it has some. False: it never can.
+func (l *Load) look(ctx context.Context) bool {
+	err := l.Sample()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		if l.blind {
+			l.parts.Log.InfoContext(ctx, "adaptive protection is back: the use of the processors can be read")
+		}
+		l.blind = false
+		return true
+	}
+	if !l.blind {
+		l.parts.Log.WarnContext(ctx, "adaptive protection is off: the use of the processors cannot be read", "error", err)
+	}
+	l.blind, l.hot = true, 0
+	l.move(0, "the use of the processors cannot be read")
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Sample looks at the machine once and moves the part that is refused a step.

@@ -16,6 +16,7 @@ const (
 	backlogEvery   = 2 * time.Second // between two counts
 	backlogTimeout = time.Second     // of one count
 	backlogClose   = 90              // percent of the most: below it the breaker closes
+	backlogSay     = time.Minute     // between two words in the log about counts that fail
 )
 
 // Backlog is the breaker that stops selling while too many accepted orders wait for the broker to take them.
@@ -27,7 +28,8 @@ type Backlog struct {
 
 	mu   sync.Mutex
 	last BreakerState
-	bad  bool // the last count failed
+	bad  error     // of the last count
+	said time.Time // when the log heard of it last
 }
 
 // BacklogParts are what a Backlog needs.
@@ -83,7 +85,7 @@ func (b *Backlog) Run(ctx context.Context) {
 	}
 }
 
-// Look counts once. A count that fails leaves the breaker as it is.
+// Look counts once. A count that fails leaves the breaker as it is; State says so.
 func (b *Backlog) Look(ctx context.Context) {
 	once, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
@@ -93,15 +95,15 @@ func (b *Backlog) Look(ctx context.Context) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.bad = err
 	if err != nil {
-		if !b.bad {
+		if now := b.parts.Now(); b.said.IsZero() || now.Sub(b.said) >= backlogSay {
+			b.said = now
 			b.parts.Log.WarnContext(ctx, "the backlog cannot be counted, its breaker stays as it is", "error", err)
 		}
-		b.bad = true
 		b.count.Store(-1)
 		return
 	}
-	b.bad = false
 	b.count.Store(n)
 	switch open := b.open.Load(); {
 	case !open && n >= b.most:
@@ -123,7 +125,11 @@ func (b *Backlog) change(state, why string) {
 func (b *Backlog) State() BreakerState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.last.forcedBy(b.parts.Forced)
+	s := b.last
+	if b.bad != nil {
+		s.Why = fmt.Sprintf("it stays as it is, the orders that wait cannot be counted: %v", b.bad)
+	}
+	return s.forcedBy(b.parts.Forced)
 }
 
 // forcedBy is the state as an operator may have overruled it.

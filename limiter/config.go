@@ -12,7 +12,7 @@ const (
 	maxBurst     = 1_000_000
 	maxTracked   = 1 << 24 // buckets of one table: about 550 MiB
 	maxRequests  = 1_000_000
-	maxEvents    = 100_000_000
+	maxEvents    = 5_000_000 // more take longer to count than a count may
 )
 
 // Config says how fast requests may come. A rate of 0 turns its bucket off, and its burst is then not looked at.
@@ -48,7 +48,8 @@ type Config struct {
 	BacklogMaxEvents int `yaml:"backlogMaxEvents"`
 	// MaxInFlight is how many requests this node has in hand at most; one more is BUSY. Event streams do not count.
 	MaxInFlight int `yaml:"maxInFlight"`
-	// AdaptiveCPUPercent is how busy the machine's processors must be for a part of the purchases to be BUSY; 0: never.
+	// AdaptiveCPUPercent is how busy the machine's processors must be for a part of the purchases to be BUSY; 0: never. It is
+	// the whole machine's use: a container that may use a part of it meets its quota at a lower figure.
 	AdaptiveCPUPercent int `yaml:"adaptiveCPUPercent"`
 	// AdaptiveInFlight is how many requests must be in hand besides.
 	AdaptiveInFlight int `yaml:"adaptiveInFlight"`

@@ -14,9 +14,13 @@ const procStat = "/proc/stat"
 // NewCPU returns a function that tells how busy the machine's processors were since its last call, in percent; the first
 // call tells it since the start of the machine. It belongs to one goroutine. On systems other than Linux it fails.
 func NewCPU() func() (percent float64, err error) {
+	return newCPU(func() ([]byte, error) { return os.ReadFile(procStat) })
+}
+
+func newCPU(read func() ([]byte, error)) func() (percent float64, err error) {
 	var busyBefore, allBefore uint64
 	return func() (float64, error) {
-		text, err := os.ReadFile(procStat)
+		text, err := read()
 		if err != nil {
 			return 0, err
 		}

@@ -19,7 +19,7 @@ func TestBacklogHasHysteresis(t *testing.T) {
 	var log bytes.Buffer
 	var n int64
 	var sick error
-	forced := sale.BreakerAuto
+	forced, clock := sale.BreakerAuto, &standingClock{now: time.Unix(1_700_000_000, 0)}
 	b := limiter.NewBacklog(cfg, limiter.BacklogParts{
 		Count: func(_ context.Context, limit int64) (int64, error) {
 			if limit != 1000 {
@@ -28,7 +28,7 @@ func TestBacklogHasHysteresis(t *testing.T) {
 			return min(n, limit), sick
 		},
 		Forced: func(string) string { return forced },
-		Now:    time.Now, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Now:    clock.Now, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	for i, step := range []struct {
 		waiting int64
@@ -55,6 +55,10 @@ func TestBacklogHasHysteresis(t *testing.T) {
 		if b.Open() != step.open {
 			t.Fatalf("step %d, %d waiting: open is %v", i, step.waiting, b.Open())
 		}
+		if s := b.State(); strings.Contains(s.Why, "down") != (step.sick != nil) || (s.State == sale.BreakerOpen) != step.open {
+			t.Fatalf("step %d: %+v", i, s)
+		}
+		clock.advance(15 * time.Second)
 	}
 	if s := b.State(); s.Changes != 3 || s.State != sale.BreakerOpen || s.Name != sale.BreakerBacklog {
 		t.Errorf("%+v", s)
@@ -63,8 +67,17 @@ func TestBacklogHasHysteresis(t *testing.T) {
 		t.Errorf("3 changes were logged %d times:\n%s", got, log.String())
 	}
 	if got := strings.Count(log.String(), "cannot be counted"); got != 2 {
-		t.Errorf("2 failures were logged %d times", got)
+		t.Errorf("failures more than a minute apart were logged %d times", got)
 	}
+	sick = context.DeadlineExceeded
+	for range 120 { // four minutes
+		b.Look(t.Context())
+		clock.advance(2 * time.Second)
+	}
+	if got := strings.Count(log.String(), "cannot be counted"); got != 2+4 {
+		t.Errorf("four minutes of failures were logged %d times", got-2)
+	}
+	sick = nil
 	forced = sale.BreakerClosed
 	if s := b.State(); b.Open() || !s.Forced || s.State != sale.BreakerClosed {
 		t.Errorf("forced closed: %+v", s)
@@ -73,6 +86,10 @@ func TestBacklogHasHysteresis(t *testing.T) {
 	b.Look(t.Context())
 	if !b.Open() {
 		t.Error("forced open, and is not")
+	}
+	cfg.BacklogMaxEvents = 5_000_001
+	if cfg.Validate() == nil {
+		t.Error("a backlog may be longer than can be counted")
 	}
 }
 
@@ -203,14 +220,5 @@ func TestInFlightIsCapped(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(1000, func() { l.Enter(); l.Shed(); l.Leave() }); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func TestCPU(t *testing.T) {
-	cpu := limiter.NewCPU()
-	for range 2 {
-		if got, err := cpu(); err != nil || got < 0 || got > 100 {
-			t.Fatalf("%v %%, %v", got, err)
-		}
 	}
 }
