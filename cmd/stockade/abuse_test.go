@@ -20,9 +20,6 @@ import (
 	"stockade/biz/sale"
 )
 
-// patient keeps a busy machine from being a part of these tests.
-const patient = "shard.ioTimeoutMs=5000"
-
 // target is a real node that a test attacks, with an operator of each role and a secret to sign buyers' tokens with.
 type target struct {
 	banner
@@ -75,7 +72,7 @@ func startTarget(t *testing.T, set ...string) *target {
 	}
 	x.banner, _ = startDev(t, filepath.Join(dir, "stockade.db"), append([]string{
 		"auth.adminTokensFile=" + file, "auth.jwtSecrets=" + x.tokens.JWTSecrets[0], "router.paymentSecrets=" + x.payments,
-		patient, "limiter.outbox.slowPercent=0",
+		"limiter.outbox.slowPercent=0",
 	}, set...)...)
 	return x
 }

@@ -27,11 +27,17 @@ type embedded struct {
 	adminToken string // path of the file with the operator's token; empty when others are configured
 }
 
+// embeddedRedisMs is the least time that the embedded Redis gets for an answer.
+const embeddedRedisMs = 5000
+
 // newEmbedded prepares a node on the SQLite file of cfg, which it creates if need be.
 func newEmbedded(ctx context.Context, cfg conf.Config, log *slog.Logger) (*embedded, error) {
 	cfg.Store.Dialect = store.SQLite
 	cfg.MQ.Driver = mq.DriverMemory
-	cfg.Limiter.Lanes.SlowPercent = 0 // this Redis is in our process: when it is slow, so are we
+	// This Redis is in our process: when it is slow, so are we, and to give up on it would help nobody.
+	cfg.Limiter.Lanes.SlowPercent = 0
+	cfg.Shard.IOTimeoutMs = max(cfg.Shard.IOTimeoutMs, embeddedRedisMs)
+	cfg.Shard.FlushTimeoutMs = max(cfg.Shard.FlushTimeoutMs, embeddedRedisMs)
 	devSecrets(&cfg)
 	listeners, err := takePorts(cfg)
 	if err != nil {

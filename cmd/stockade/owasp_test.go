@@ -496,8 +496,8 @@ func TestOWASP08SecurityMisconfiguration(t *testing.T) {
 
 	// Secrets that a node makes for itself are its own, and only its user reads the file with one.
 	dir := t.TempDir()
-	first, _ := startDev(t, filepath.Join(dir, "a", "stockade.db"), patient)
-	second, _ := startDev(t, filepath.Join(dir, "b", "stockade.db"), patient)
+	first, _ := startDev(t, filepath.Join(dir, "a", "stockade.db"))
+	second, _ := startDev(t, filepath.Join(dir, "b", "stockade.db"))
 	if first.Token == "" || first.Token == second.Token {
 		t.Error("two nodes have one admin token")
 	}
