@@ -36,7 +36,8 @@ type Config struct {
 	// payment provider shows it. Two while one is rotated. None: POST /v1/payments is PAYMENTS_DISABLED.
 	PaymentSecrets []string `yaml:"paymentSecrets" secret:"true"`
 
-	// ReadTimeoutMs is how long a started request may be silent before the connection closes.
+	// ReadTimeoutMs is how long a started request may be silent before the connection closes; with TLS, how long the
+	// handshake and the first request may take together, and each request after them.
 	ReadTimeoutMs int `yaml:"readTimeoutMs"`
 	// WriteTimeoutMs is how long a client may refuse to take an answer.
 	WriteTimeoutMs int `yaml:"writeTimeoutMs"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/cloudwego/hertz/pkg/app/server"
@@ -15,7 +16,8 @@ func (s *Servers) PublicAddr() net.Addr { return s.publicAt.Addr() }
 // AdminAddr is where operators are served, with the real port.
 func (s *Servers) AdminAddr() net.Addr { return s.adminAt.Addr() }
 
-// Run serves until Shutdown. It is called once; after a Shutdown it returns at once.
+// Run serves until Shutdown, or until one of the servers ends with an error, which it returns at once; the other one
+// serves on until Shutdown, which lets it finish its requests. It is called once; after a Shutdown it returns at once.
 func (s *Servers) Run() error {
 	s.mu.Lock()
 	if s.stopped {
@@ -24,15 +26,22 @@ func (s *Servers) Run() error {
 	}
 	s.running = true
 	s.mu.Unlock()
-	defer close(s.ended)
 	for _, c := range s.certificates {
 		go c.follow(s.ended)
 	}
 	done := make(chan error, 2)
+	var serving sync.WaitGroup
 	for _, h := range []*server.Hertz{s.public, s.admin} {
-		go func() { done <- h.Run() }()
+		serving.Go(func() { done <- h.Run() })
 	}
-	return errors.Join(<-done, <-done)
+	go func() {
+		serving.Wait()
+		close(s.ended)
+	}()
+	if err := <-done; err != nil {
+		return err
+	}
+	return <-done
 }
 
 // Shutdown takes no new connections, ends the event streams, and waits for the requests in flight, until ctx ends or
@@ -68,7 +77,7 @@ func (s *Servers) Shutdown(ctx context.Context) error {
 }
 
 // stop shuts one server down. hertz ignores a shutdown that meets a server which is just starting, so that one is
-// closed until Run has ended.
+// closed until both have ended.
 func (s *Servers) stop(ctx context.Context, h *server.Hertz) error {
 	var err error
 	if h.IsRunning() {

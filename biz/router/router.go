@@ -65,7 +65,7 @@ type Servers struct {
 	mu      sync.Mutex
 	running bool
 	stopped bool
-	ended   chan struct{} // closed when Run returns
+	ended   chan struct{} // closed when both servers have ended
 }
 
 // Listeners are the two addresses of a node, taken before anything else starts.
@@ -149,7 +149,7 @@ func newClients(cfg Config, buyers *auth.Buyers) *clients {
 }
 
 func (s *Servers) newServer(cfg Config, ln net.Listener, cert *certificate, who *clients, p Parts) *server.Hertz {
-	h := server.New(append(cert.options(ln, p.Log),
+	h := server.New(append(cert.options(ln, cfg, p.Log),
 		// Bodies are streamed so that an oversized or badly framed one meets our middleware: what hertz reads ahead
 		// it also refuses in its own words.
 		server.WithStreamBody(true),

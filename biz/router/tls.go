@@ -105,37 +105,16 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 // options make a server speak TLS on this listener, which replaces the one that it would have used.
-func (c *certificate) options(ln net.Listener, log *slog.Logger) []config.Option {
+func (c *certificate) options(ln net.Listener, cfg Config, log *slog.Logger) []config.Option {
 	if c == nil {
 		return []config.Option{server.WithListener(ln)}
 	}
 	c.log = log
 	return []config.Option{
-		server.WithListener(closingListener{ln}),
+		server.WithListener(&closingListener{
+			Listener: ln, readTimeout: ms(cfg.ReadTimeoutMs), writeTimeout: ms(cfg.WriteTimeoutMs), log: log,
+		}),
 		server.WithOnAccept(func(conn net.Conn) context.Context { return conn.(*closing).ctx }),
 		server.WithTLS(&tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}),
 	}
-}
-
-// closingListener gives each connection a context that ends when it closes. hertz does so itself without TLS only.
-type closingListener struct{ net.Listener }
-
-func (l closingListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	return &closing{Conn: conn, ctx: ctx, cancel: cancel}, nil
-}
-
-type closing struct {
-	net.Conn
-	ctx    context.Context
-	cancel context.CancelFunc
-}
-
-func (c *closing) Close() error {
-	c.cancel()
-	return c.Conn.Close()
 }
