@@ -230,7 +230,7 @@ func (c *Catalogue) fetch(ctx context.Context, sku string, number uint64) *entry
 		if last, ok := c.known.Get(sku); ok && c.usable(last, now) {
 			e.listing, e.since, e.stale, e.until = last.listing, last.since, true, now+ttl
 			c.known.Set(sku, e, 1)
-		c.known.Wait() // Set alone is done some time later, and another read would be made meanwhile
+			c.known.Wait() // Set alone is done some time later, and another read would be made meanwhile
 		}
 	}
 	return e

@@ -137,7 +137,9 @@ func TestRefusedWritesAreAudited(t *testing.T) {
 		{"no such SKU", strings.Replace(open, "demo", "none", 1), "POST", "", nil, 404, sale.AuditEntry{Actor: "ann-admin", Role: "admin", Action: "sku.open", Target: "none", Reason: "a test", Status: 404}},
 		{"a bad body", strings.Replace(open, "open", "adjust", 1), "POST", `{"ad":1}`, nil, 400, sale.AuditEntry{Actor: "ann-admin", Role: "admin", Action: "sku.adjust", Target: "demo", Detail: `{"ad":1}`, Reason: "a test", Status: 400}},
 		{
-			"a toggle", n.adminURL() + "/admin/v1/toggles/entrance", "PUT", `{"value":"closed","scope":"demo","reason":"too hot"}`, []string{"X-Reason: "}, 200,
+			"a toggle", n.adminURL() + "/admin/v1/toggles/entrance", "PUT", `{"value":"closed","scope":"demo","reason":"too hot"}`,
+			[]string{"X-Reason: "},
+			200,
 			sale.AuditEntry{Actor: "ann-admin", Role: "admin", Action: "toggle.set", Target: "entrance of demo", Detail: `{"value":"closed","scope":"demo","reason":"too hot"}`, Reason: "too hot", Status: 200},
 		},
 	} {

@@ -111,6 +111,7 @@ func TestInventedNamesBuyNoFreshBucket(t *testing.T) {
 	secret := strings.Repeat("j", auth.MinSecret)
 	const burst = 5
 	b, _ := startDev(t, filepath.Join(t.TempDir(), "stockade.db"), "auth.jwtSecrets="+secret, "router.exemptAddresses=203.0.113.0/24",
+		"auth.gateways=203.0.113.0/24",
 		"limiter.addressPerSecond=1", fmt.Sprintf("limiter.addressBurst=%d", burst))
 	begun := time.Now()
 	passed, limited := 0, 0

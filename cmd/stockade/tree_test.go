@@ -94,8 +94,10 @@ func TestWhatChangesHasADryRun(t *testing.T) {
 // Without a service, and with a wrong configuration, nothing is written to standard output, and one line says why.
 func TestFailuresWriteToStandardErrorOnly(t *testing.T) {
 	env := []string{adminEnv + "=http://127.0.0.1:1", publicEnv + "=http://127.0.0.1:1"}
-	offline := []string{"stockade version", "stockade errors", "stockade config reference", "stockade check",
-		"stockade token create", "stockade token list", "stockade token revoke"}
+	offline := []string{
+		"stockade version", "stockade errors", "stockade config reference", "stockade check",
+		"stockade token create", "stockade token list", "stockade token revoke",
+	}
 	for _, cmd := range leaves(newRoot()) {
 		path := cmd.CommandPath()
 		if slices.Contains(offline, path) {
