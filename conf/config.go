@@ -52,7 +52,7 @@ type Config struct {
 
 // Toggles says where this node's own switches are.
 type Toggles struct {
-	// File is the path of a YAML file whose toggles win on this node over those stored for all nodes; it is looked at once
+	// File is the path of a YAML file whose toggles win on this node over those stored for all nodes; it is looked at twice
 	// a second and need not be there. Empty: none. `toggle: value` for all SKUs, `skus: {demo: {toggle: value}}` for one.
 	File string `yaml:"file"`
 }

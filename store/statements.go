@@ -36,7 +36,7 @@ type statements struct {
 	closeoutUnfinished, closeoutUncredited                               string
 	closeoutInsert, closeoutReport                                       string
 	archivePage, archiveCopy, archiveDelete                              string
-	toggleList, toggleSet, auditInsert, auditList                        string
+	toggleList, toggleSet, toggleClear, auditInsert, auditList           string
 	serverSettings, serverConnected, outboxWaiting, deadWaiting          string
 	outboxUndelivered                                                    string
 }
@@ -78,7 +78,7 @@ func (s *statements) files() map[string]*string {
 		"closeout_unfinished": &s.closeoutUnfinished, "closeout_uncredited": &s.closeoutUncredited,
 		"closeout_insert": &s.closeoutInsert, "closeout_report": &s.closeoutReport,
 		"archive_page": &s.archivePage, "archive_copy": &s.archiveCopy, "archive_delete": &s.archiveDelete,
-		"toggle_list": &s.toggleList, "toggle_set": &s.toggleSet, "audit_insert": &s.auditInsert,
+		"toggle_list": &s.toggleList, "toggle_set": &s.toggleSet, "toggle_clear": &s.toggleClear, "audit_insert": &s.auditInsert,
 		"audit_list":      &s.auditList,
 		"server_settings": &s.serverSettings, "server_connected": &s.serverConnected,
 		"outbox_waiting": &s.outboxWaiting, "dead_waiting": &s.deadWaiting,

@@ -33,6 +33,15 @@ func (db *DB) SetToggle(ctx context.Context, to sale.Toggle) error {
 	})
 }
 
+// ClearToggle forgets what is stored of a toggle for a SKU, or for all with an empty scope. One that is not stored is
+// forgotten already.
+func (db *DB) ClearToggle(ctx context.Context, name, scope string) error {
+	return db.writing(ctx, func(t *txn) error {
+		_, err := t.exec(ctx, db.sql.toggleClear, name, scope)
+		return err
+	})
+}
+
 func checkToggle(t sale.Toggle) error {
 	if err := t.Check(); err != nil {
 		return err

@@ -20,12 +20,14 @@ const (
 	maxToggleFor = 30 * 24 * time.Hour
 )
 
-// Toggles are an operator's switches. The errors of Set are *sale.InputError and sale.ErrUnavailable, and for the path of
-// one SKU *sale.StateError, sale.ErrConflict and sale.ErrNotFound too.
+// Toggles are an operator's switches. Errors are *sale.InputError and sale.ErrUnavailable; of Set sale.ErrNotFound for a SKU
+// that there is not, and for the path of one SKU *sale.StateError and sale.ErrConflict too.
 type Toggles interface {
 	List(ctx context.Context) []service.ToggleState
 	// Set tells, of the path, what became of each SKU.
 	Set(ctx context.Context, t sale.Toggle) ([]service.PathMove, error)
+	// Clear forgets what is stored; an empty scope is the one for all SKUs.
+	Clear(ctx context.Context, name, scope string) error
 }
 
 // TogglesJSON is the answer of GET /admin/v1/toggles and of a change.
@@ -41,19 +43,18 @@ func (a *API) ListToggles(ctx context.Context, c *app.RequestContext) {
 
 // SetToggle serves PUT /admin/v1/toggles/{name}.
 func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
-	name, err := url.PathUnescape(strings.Clone(c.Param("name"))) // a lane's has colons, and may have brackets
-	toggle := sale.Toggle{Name: name}
-	if _, known := sale.ToggleKindOf(toggle.Name); err != nil || !known {
-		badInput(BadRequest, "name", "must be a toggle's name; GET /admin/v1/toggles lists them").Write(c)
+	name, problem := toggleName(c)
+	if problem != nil {
+		problem.Write(c)
 		return
 	}
+	toggle := sale.Toggle{Name: name}
 	d := a.decoders.get()
 	defer a.decoders.put(d)
-	problem := d.readNoted(c)
-	if problem == nil {
+	if problem = d.readNoted(c); problem == nil {
 		problem = d.toggle(&toggle, a.Now())
 	}
-	audited(c).Target, audited(c).Reason = strings.TrimSuffix(toggle.Name+" of "+toggle.Scope, " of "), toggle.Reason
+	audited(c).Target, audited(c).Reason = toggleTarget(toggle.Name, toggle.Scope), toggle.Reason
 	toggle.Actor = Operator(c).Name
 	if problem == nil && toggle.Name == sale.TogglePath && !Operator(c).Role.May(auth.RoleAdmin) {
 		problem = &Problem{Code: Forbidden, Detail: "the path needs the role " + string(auth.RoleAdmin)}
@@ -69,6 +70,34 @@ func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
 	}
 	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List(ctx), Moves: moves})
 }
+
+// ClearToggle serves DELETE /admin/v1/toggles/{name}, for one SKU with the query parameter sku.
+func (a *API) ClearToggle(ctx context.Context, c *app.RequestContext) {
+	name, problem := toggleName(c)
+	if problem != nil {
+		problem.Write(c)
+		return
+	}
+	scope := strings.Clone(c.Query("sku"))
+	audited(c).Target = toggleTarget(name, scope)
+	if err := a.Toggles.Clear(ctx, name, scope); err != nil {
+		a.fail(c, err)
+		return
+	}
+	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List(ctx)})
+}
+
+// toggleName returns the path parameter name, or the problem that names it.
+func toggleName(c *app.RequestContext) (string, *Problem) {
+	name, err := url.PathUnescape(strings.Clone(c.Param("name"))) // a lane's has colons, and may have brackets
+	if _, known := sale.ToggleKindOf(name); err != nil || !known {
+		return "", badInput(BadRequest, "name", "must be a toggle's name; GET /admin/v1/toggles lists them")
+	}
+	return name, nil
+}
+
+// toggleTarget is a toggle as the audit log names it.
+func toggleTarget(name, scope string) string { return strings.TrimSuffix(name+" of "+scope, " of ") }
 
 // toggle decodes {"value", "reason", "scope", "for"}, of which the first two must be there. What values there
 // are is for the use case to say.

@@ -46,6 +46,7 @@ var access = map[string]struct {
 	"admin GET /admin/v1/dead":                 {"viewer", 200},
 	"admin GET /admin/v1/dead/:seq":            {"viewer", 200},
 	"admin PUT /admin/v1/toggles/:name":        {"operator", 200},
+	"admin DELETE /admin/v1/toggles/:name":     {"operator", 200},
 	"admin POST /admin/v1/skus":                {"admin", 201},
 	"admin GET /admin/v1/skus/:sku/books":      {"viewer", 200},
 	"admin GET /admin/v1/skus/:sku/audit":      {"viewer", 200},

@@ -112,6 +112,7 @@ func TestActions(t *testing.T) {
 		{"POST", "/admin/v1/skus/:sku/open", "sku.open"},
 		{"POST", "/admin/v1/orders/:id/cancel", "order.cancel"},
 		{"PUT", togglePath, "toggle.set"},
+		{"DELETE", togglePath, "toggle.clear"},
 		{"POST", "/admin/v1/dead/:seq/drop", "dead.drop"},
 	} {
 		if got := (adminRoute{method: tt.method, path: tt.path}).action(); got != tt.want {

@@ -48,7 +48,8 @@ func (r adminRoute) writes() bool { return r.method != http.MethodGet }
 // nouns are the resources of the paths, as the audit log names them.
 var nouns = strings.NewReplacer("skus", "sku", "orders", "order", "toggles", "toggle")
 
-// action names a write: resource and verb, such as sku.open. A path without a verb creates, or sets what it names.
+// action names a write: resource and verb, such as sku.open. A path without a verb creates, or sets
+// or clears what it names.
 func (r adminRoute) action() string {
 	var words []string
 	for _, part := range strings.Split(strings.TrimPrefix(r.path, "/admin/v1/"), "/") {
@@ -58,8 +59,11 @@ func (r adminRoute) action() string {
 	}
 	if len(words) == 1 {
 		verb := "create"
-		if r.method == http.MethodPut {
+		switch r.method {
+		case http.MethodPut:
 			verb = "set"
+		case http.MethodDelete:
+			verb = "clear"
 		}
 		words = append(words, verb)
 	}
@@ -74,7 +78,7 @@ func (r adminRoute) parameter() string {
 }
 
 // explained tells that the body says why; else the header X-Reason has to.
-func (r adminRoute) explained() bool { return r.path == togglePath }
+func (r adminRoute) explained() bool { return r.path == togglePath && r.method == http.MethodPut }
 
 func (g *guard) read(r adminRoute) app.HandlerFunc {
 	return func(ctx context.Context, c *app.RequestContext) {

@@ -7,7 +7,7 @@ import (
 	"stockade/biz/handler"
 )
 
-// togglePath is named because its writes say why in their bodies.
+// togglePath is named because whoever sets a toggle says why in the body.
 const togglePath = "/admin/v1/toggles/:name"
 
 // anybody marks the routes of the admin listener that need no token: probes, whose callers have none.
@@ -59,6 +59,7 @@ func adminTable(api *handler.API) []adminRoute {
 		{"GET", "/admin/v1/breakers", viewer, api.ListBreakers},
 		{"GET", "/admin/v1/toggles", viewer, api.ListToggles},
 		{"PUT", togglePath, operator, api.SetToggle},
+		{"DELETE", togglePath, operator, api.ClearToggle},
 
 		{"GET", "/admin/v1/audit", viewer, api.ListAudit},
 

@@ -16,9 +16,10 @@ import (
 
 // levers fakes the toggles: it keeps what was set.
 type levers struct {
-	mu  sync.Mutex
-	set []sale.Toggle
-	err error
+	mu      sync.Mutex
+	set     []sale.Toggle
+	cleared [][2]string // names and scopes
+	err     error
 }
 
 func (l *levers) List(context.Context) []service.ToggleState {
@@ -41,6 +42,15 @@ func (l *levers) Set(_ context.Context, t sale.Toggle) ([]service.PathMove, erro
 		return []service.PathMove{{SKU: "demo", Path: t.Value}}, nil
 	}
 	return nil, l.err
+}
+
+func (l *levers) Clear(_ context.Context, name, scope string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.cleared = append(l.cleared, [2]string{name, scope})
+	}
+	return l.err
 }
 
 // fail makes every later Set fail.
@@ -73,6 +83,29 @@ func TestToggles(t *testing.T) {
 	if got := send(t, "GET", at, ""); got.status != 200 || json.Unmarshal([]byte(got.body), &list) != nil || len(list.Toggles) != 2 ||
 		list.Toggles[1].Toggle != want || list.Toggles[1].Source != service.ToggleStored || strings.Contains(got.body, "0001-01-01") {
 		t.Errorf("list: %+v", got)
+	}
+}
+
+func TestClearToggle(t *testing.T) {
+	n := startNode(t, nil)
+	at := n.adminURL() + "/admin/v1/toggles/"
+	for _, path := range []string{"entrance?sku=demo", "rate_scale"} {
+		if got := send(t, "DELETE", at+path, ""); got.status != 200 || !strings.Contains(got.body, `"toggles"`) {
+			t.Errorf("%s: got %+v", path, got)
+		}
+	}
+	if want := [][2]string{{"entrance", "demo"}, {"rate_scale", ""}}; !slices.Equal(n.levers.cleared, want) {
+		t.Errorf("cleared %v, want %v", n.levers.cleared, want)
+	}
+	if got := send(t, "DELETE", at+"pathos", ""); got.status != 400 || !strings.Contains(got.body, `"field":"name"`) {
+		t.Errorf("a toggle that there is not: %+v", got)
+	}
+	if got := send(t, "DELETE", at+"relay", "", "X-Reason: "); got.status != 422 || !strings.Contains(got.body, `"field":"X-Reason"`) {
+		t.Errorf("without a reason: %+v", got)
+	}
+	n.levers.fail(sale.ErrUnavailable)
+	if got := send(t, "DELETE", at+"relay", ""); got.status != 503 {
+		t.Errorf("without MySQL: %+v", got)
 	}
 }
 

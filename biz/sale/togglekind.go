@@ -24,7 +24,7 @@ type ToggleKind struct {
 
 // toggleKinds is the one table of toggles, by name.
 var toggleKinds = sortedKinds([]ToggleKind{
-	{ToggleEntrance, []string{EntranceOpen, EntranceClosed}, true, true, "closed: purchases answer NOT_ON_SALE, PAUSED"},
+	{ToggleEntrance, []string{EntranceOpen, EntranceClosed}, true, true, "closed: purchases answer NOT_ON_SALE, PAUSED; closed for all is closed for each"},
 	{TogglePath, []string{string(ModeRedis), string(ModeMySQL)}, true, false, "mysql: sell past Redis; each SKU's ledger keeps it"},
 	{ToggleDurability, []string{DurabilityOutbox, DurabilityJournal}, true, true, "journal: accept before MySQL has the order, for when MySQL is down"},
 	{ToggleFallback, []string{SwitchOn, SwitchOff}, true, true, "off: a buyer whose slot is empty does not ask the reserve"},
@@ -70,8 +70,12 @@ func ToggleKindOf(name string) (kind ToggleKind, known bool) {
 	return toggleKinds[i], true
 }
 
-// validMaster tells whether s can be a host:port. Names and IPv4 addresses have no colon, IPv6 addresses have brackets.
+// validMaster tells whether s can be a host:port, or "redis", as the only master without cluster is called. Names and IPv4
+// addresses have no colon, IPv6 addresses have brackets.
 func validMaster(s string) bool {
+	if s == "redis" {
+		return true
+	}
 	colon := strings.LastIndexByte(s, ':')
 	if colon <= 0 || colon == len(s)-1 {
 		return false
@@ -131,7 +135,7 @@ func (t Toggle) Check() error {
 	kind, known := ToggleKindOf(t.Name)
 	switch {
 	case !known:
-		return BadInput("name", "must be one of "+strings.Join(toggleNames(), ", ")+", "+ToggleBreaker+BreakerLane+"HOST:PORT")
+		return BadInput("name", "must be one of "+strings.Join(toggleNames(), ", ")+", "+ToggleBreaker+BreakerLane+"HOST:PORT or "+ToggleBreaker+BreakerLane+"redis")
 	case !kind.Allows(t.Value):
 		return BadInput("value", "must be "+kind.Allowed())
 	case t.Scope != "" && !kind.PerSKU:

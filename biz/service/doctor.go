@@ -123,8 +123,12 @@ func (d *Doctor) toggles() (found []sale.Finding) {
 		if !s.Until.IsZero() {
 			until = "until " + s.Until.UTC().Format(time.RFC3339)
 		}
-		f := sale.CheckToggles.Warn(strings.TrimSpace(s.Name+" "+s.Scope), fmt.Sprintf("%s %s, from %s: %s", s.Value, until, s.Source, s.Reason),
-			"stockade toggle set "+s.Name+" "+kind.Default()+", unless it is meant to stay")
+		undo := strings.TrimSuffix("stockade toggle unset "+s.Name+" --sku "+s.Scope, " --sku ")
+		if s.Source == ToggleFile {
+			undo = "take it out of toggles.file"
+		}
+		f := sale.CheckToggles.Warn(strings.TrimSpace(s.Name+" "+s.Scope),
+			fmt.Sprintf("%s %s, from %s: %s", s.Value, until, s.Source, s.Reason), undo+", unless it is meant to stay")
 		f.Runbook = kind.Page()
 		found = append(found, f)
 	}

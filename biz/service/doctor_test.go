@@ -75,7 +75,10 @@ func (c *clinic) Groups(context.Context) (map[string]int, error) { return c.grou
 
 func (c *clinic) Toggles(context.Context) ([]sale.Toggle, error) { return c.stored, nil }
 func (c *clinic) SetToggle(context.Context, sale.Toggle) error   { return nil }
-func (c *clinic) ends() map[string]time.Time                     { return c.tokens }
+
+func (c *clinic) ClearToggle(context.Context, string, string) error { return nil }
+
+func (c *clinic) ends() map[string]time.Time { return c.tokens }
 func (c *clinic) doctor(dependencies ...service.Diagnoser) *service.Doctor {
 	now := func() time.Time { return doctorNow }
 	toggles := service.NewToggles(service.ToggleParts{Store: c, Hints: noHints{}, Now: now, Log: slog.New(slog.DiscardHandler)})

@@ -30,6 +30,8 @@ const PathUnknown = "unknown"
 type Paths interface {
 	// List reads SKUs in the order of their ids, after the given one.
 	List(ctx context.Context, after string, limit int) ([]sale.Listing, error)
+	// Get reads one; sale.ErrNotFound.
+	Get(ctx context.Context, sku string) (sale.Listing, error)
 	// Path sends a SKU's purchases one way or the other; see SKUs.Path.
 	Path(ctx context.Context, sku string, mode sale.Mode) (sale.Listing, error)
 }
@@ -137,11 +139,11 @@ func (l *Levers) withStock(ctx context.Context) ([]sale.Listing, error) {
 }
 
 // Set changes a toggle for all nodes. For the path it moves the SKU, or every SKU with stock, and tells what became of
-// each; a repetition goes on where it stopped. Errors: *sale.InputError, sale.ErrUnavailable; for the path of one SKU
-// those of SKUs.Path too.
+// each; a repetition goes on where it stopped. Errors: *sale.InputError, sale.ErrUnavailable, sale.ErrNotFound for a SKU that
+// there is not; for the path of one SKU those of SKUs.Path too.
 func (l *Levers) Set(ctx context.Context, toggle sale.Toggle) ([]PathMove, error) {
 	if toggle.Name != sale.TogglePath {
-		return nil, l.toggles.Set(ctx, toggle)
+		return nil, l.set(ctx, toggle)
 	}
 	if err := l.toggles.check(toggle); err != nil {
 		return nil, err
@@ -154,6 +156,24 @@ func (l *Levers) Set(ctx context.Context, toggle sale.Toggle) ([]PathMove, error
 		return nil, err
 	}
 	return moves, l.toggles.Set(ctx, toggle)
+}
+
+// set refuses to say something about a SKU that there is not: whoever mistypes one in a hurry has to hear it.
+func (l *Levers) set(ctx context.Context, toggle sale.Toggle) error {
+	if err := l.toggles.check(toggle); err != nil {
+		return err
+	}
+	if toggle.Scope != "" {
+		if _, err := l.paths.Get(ctx, toggle.Scope); err != nil {
+			return unavailable(err)
+		}
+	}
+	return l.toggles.Set(ctx, toggle)
+}
+
+// Clear forgets what is stored of a toggle, see Toggles.Clear.
+func (l *Levers) Clear(ctx context.Context, name, scope string) error {
+	return l.toggles.Clear(ctx, name, scope)
 }
 
 func (l *Levers) move(ctx context.Context, sku string, mode sale.Mode) ([]PathMove, error) {

@@ -32,6 +32,18 @@ func (l *lanes) List(_ context.Context, after string, limit int) ([]sale.Listing
 	return page, nil
 }
 
+func (l *lanes) Get(_ context.Context, sku string) (sale.Listing, error) {
+	if l.down {
+		return sale.Listing{}, errDown
+	}
+	for _, listing := range l.listings {
+		if listing.ID == sku {
+			return listing, nil
+		}
+	}
+	return sale.Listing{}, sale.ErrNotFound
+}
+
 func (l *lanes) Path(_ context.Context, sku string, mode sale.Mode) (sale.Listing, error) {
 	for i := range l.listings {
 		if l.listings[i].ID != sku {
@@ -156,5 +168,56 @@ func TestThePathOfVeryManySKUs(t *testing.T) {
 		if m.Path != "mysql" || m.Error != "" {
 			t.Errorf("%+v", m)
 		}
+	}
+}
+
+// An operator in a hurry: a mistyped SKU is an error, closed for all is closed for each, and what was set can be taken back.
+func TestAnEntranceClosedForAllIsClosed(t *testing.T) {
+	l, _, b := newLevers(t, "shoe", "hat")
+	set := func(sku, value string) error {
+		_, err := l.Set(t.Context(), sale.Toggle{Name: sale.ToggleEntrance, Scope: sku, Value: value, Reason: "r", Actor: "ann"})
+		return err
+	}
+	want := func(when string, closed ...bool) {
+		t.Helper()
+		for i, sku := range []string{"shoe", "hat"} {
+			if b.EntranceClosed(sku) != closed[i] {
+				t.Errorf("%s: %s closed is %v", when, sku, !closed[i])
+			}
+		}
+	}
+	if err := set("sheo", sale.EntranceClosed); !errors.Is(err, sale.ErrNotFound) {
+		t.Errorf("a mistyped SKU: %v", err)
+	}
+	for _, step := range []struct{ sku, value string }{{"shoe", sale.EntranceOpen}, {"hat", sale.EntranceClosed}} {
+		if err := set(step.sku, step.value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("one by one", false, true)
+	if err := set("", sale.EntranceClosed); err != nil {
+		t.Fatal(err)
+	}
+	want("closed for all", true, true)
+	if err := l.Clear(t.Context(), sale.ToggleEntrance, ""); err != nil {
+		t.Fatal(err)
+	}
+	want("taken back", false, true)
+	if err := l.Clear(t.Context(), sale.ToggleEntrance, "hat"); err != nil {
+		t.Fatal(err)
+	}
+	want("all taken back but one", false, false)
+	var bad *sale.InputError
+	for name, sku := range map[string]string{"pathos": "", sale.TogglePath: "shoe", sale.ToggleRelay: "shoe", sale.ToggleEntrance: "{a}"} {
+		if err := l.Clear(t.Context(), name, sku); !errors.As(err, &bad) {
+			t.Errorf("clear %s %s: %v", name, sku, err)
+		}
+	}
+	if err := set("", " "); !errors.As(err, &bad) {
+		t.Errorf("no value: %v", err)
+	}
+	blank := sale.Toggle{Name: sale.ToggleEntrance, Value: sale.EntranceOpen, Reason: " ", Actor: "ann"}
+	if _, err := l.Set(t.Context(), blank); !errors.As(err, &bad) || bad.Field != "reason" {
+		t.Errorf("a reason of blanks: %v", err)
 	}
 }

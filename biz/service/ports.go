@@ -242,4 +242,6 @@ type ToggleStore interface {
 	Toggles(ctx context.Context) ([]sale.Toggle, error)
 	// SetToggle stores one.
 	SetToggle(ctx context.Context, t sale.Toggle) error
+	// ClearToggle forgets what is stored of one; an empty scope is the one for all SKUs.
+	ClearToggle(ctx context.Context, name, scope string) error
 }

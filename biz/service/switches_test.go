@@ -43,6 +43,16 @@ func (s *switches) SetToggle(_ context.Context, t sale.Toggle) error {
 	return nil
 }
 
+func (s *switches) ClearToggle(_ context.Context, name, scope string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return errDown
+	}
+	delete(s.all, [2]string{name, scope})
+	return nil
+}
+
 // fail makes the store go down, or come back.
 func (s *switches) fail(down bool) {
 	s.mu.Lock()

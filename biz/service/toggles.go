@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,11 +98,33 @@ func (t *Toggles) Set(ctx context.Context, toggle sale.Toggle) error {
 	if err := t.parts.Store.SetToggle(ctx, toggle); err != nil {
 		return unavailable(err)
 	}
+	t.changed(ctx, toggle.Scope)
+	return nil
+}
+
+// Clear forgets what is stored of a toggle for a SKU, or for all SKUs with an empty scope: the word for all SKUs, or the
+// default, counts again. Errors are those of Set.
+func (t *Toggles) Clear(ctx context.Context, name, scope string) error {
+	kind, _ := sale.ToggleKindOf(name)
+	switch err := (sale.Toggle{Name: name, Scope: scope, Value: kind.Default()}).Check(); {
+	case err != nil:
+		return err
+	case name == sale.TogglePath:
+		return sale.BadInput("name", "must not be path: it is set, to redis or mysql")
+	}
+	if err := t.parts.Store.ClearToggle(ctx, name, scope); err != nil {
+		return unavailable(err)
+	}
+	t.changed(ctx, scope)
+	return nil
+}
+
+// changed has every node look, this one at once.
+func (t *Toggles) changed(ctx context.Context, scope string) {
 	_ = t.parts.Hints.Send(ctx, ToggleHint) // without it the others look within toggleStoreEvery
 	if err := t.readStore(ctx); err != nil {
-		t.trouble.warn(ctx, "toggles not readable", toggle.Scope, err)
+		t.trouble.warn(ctx, "toggles not readable", scope, err)
 	}
-	return nil
 }
 
 // check refuses what cannot be set: *sale.InputError.
@@ -110,7 +133,7 @@ func (t *Toggles) check(toggle sale.Toggle) error {
 		return err
 	}
 	switch {
-	case toggle.Reason == "" || len(toggle.Reason) > MaxToggleReason:
+	case strings.TrimSpace(toggle.Reason) == "" || len(toggle.Reason) > MaxToggleReason:
 		return sale.BadInput("reason", fmt.Sprintf("must be 1 to %d bytes", MaxToggleReason))
 	case toggle.Actor == "" || len(toggle.Actor) > maxToggleActor:
 		return sale.BadInput("actor", fmt.Sprintf("must be 1 to %d bytes", maxToggleActor))

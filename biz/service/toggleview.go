@@ -121,9 +121,10 @@ func (t *Toggles) Journal() bool { return t != nil && t.current.Load().journal }
 // Paused tells whether the background work that a toggle is named after is to stand still.
 func (t *Toggles) Paused(name string) bool { return t.value(name, "") == sale.WorkPauses }
 
-// EntranceClosed tells whether every purchase of a SKU is to be refused.
+// EntranceClosed tells whether every purchase of a SKU is to be refused. Closed for all is closed for each, whatever is left
+// over of an earlier word about one.
 func (t *Toggles) EntranceClosed(sku string) bool {
-	return t.value(sale.ToggleEntrance, sku) == sale.EntranceClosed
+	return t.value(sale.ToggleEntrance, "") == sale.EntranceClosed || t.value(sale.ToggleEntrance, sku) == sale.EntranceClosed
 }
 
 // Fallback tells whether a buyer whose slot has too little may ask the reserve.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -75,14 +76,22 @@ type banner struct {
 	Orders string `json:"orders,omitempty"` // with a buyer's token
 }
 
+// urlOf is how a listener is called, which speaks TLS when it has a certificate.
+func urlOf(addr net.Addr, certificate string) string {
+	if certificate != "" {
+		return "https://" + addr.String()
+	}
+	return "http://" + addr.String()
+}
+
 // banner names another buyer at every start, so that its purchase always buys.
 func (e *embedded) banner(now time.Time) (banner, error) {
-	public := "http://" + e.servers.PublicAddr().String()
+	public := urlOf(e.servers.PublicAddr(), e.cfg.Router.TLSCertFile)
 	buyer := fmt.Sprintf("buyer-%x", now.UnixMilli()&0xffffff)
 	const key = "first-click"
 	order := sale.DeriveOrderID(demoSKU, buyer, key)
 	b := banner{
-		Data: e.cfg.Store.Path, Public: public, Admin: "http://" + e.servers.AdminAddr().String(),
+		Data: e.cfg.Store.Path, Public: public, Admin: urlOf(e.servers.AdminAddr(), e.cfg.Router.AdminTLSCertFile),
 		Buy: fmt.Sprintf("curl -sS -X POST %s/v1/skus/%s/orders -H 'X-Buyer-Id: %s' -H 'Idempotency-Key: %s' "+
 			"-H 'Content-Type: application/json' -d '{\"quantity\":1}'", public, demoSKU, buyer, key),
 		Follow: fmt.Sprintf("curl -sS %s/v1/orders/%s -H 'X-Buyer-Id: %s'", public, order, buyer),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -26,7 +27,7 @@ func (c *cli) toggleCommand() *cobra.Command {
 			"Redis and MySQL are down.",
 	}
 	group.PersistentFlags().String("admin", "", "URL of the admin API (environment: "+adminEnv+"; default "+defaultAdmin+")")
-	group.AddCommand(c.toggleListCommand(), c.toggleSetCommand())
+	group.AddCommand(c.toggleListCommand(), c.toggleSetCommand(), c.toggleUnsetCommand())
 	return group
 }
 
@@ -78,6 +79,9 @@ func (c *cli) toggleSetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if span == 0 && cmd.Flags().Changed("for") {
+				return fail(exitData, errors.New("--for: must be a duration such as 10m; leave it out to stay"))
+			}
 			if err := body.complete(args[0], args[1], span); err != nil {
 				return err
 			}
@@ -87,7 +91,7 @@ func (c *cli) toggleSetCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.printChange(raw)
+				return errors.Join(c.printChange(raw), c.overruled(raw, args[0], body.Scope, args[1]))
 			}
 			now, err := cl.call(cmd.Context(), http.MethodGet, togglesPath, nil)
 			if err != nil {
@@ -147,9 +151,71 @@ func toggleHelp() string {
 		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", mark, kind.Name, values, kind.Meaning)
 	}
 	_ = w.Flush() // a Builder takes everything
-	text.WriteString("\nbreaker.lane.HOST:PORT forces the lane to one Redis master. The path is changed before the answer, for one SKU or for\n" +
+	text.WriteString("\nbreaker.lane.HOST:PORT forces the lane to one Redis master, breaker.lane.redis the only one without cluster. The path is changed before the answer, for one SKU or for\n" +
 		"every SKU with stock, and stays until it is changed; a node's toggles.file cannot set it.")
 	return text.String()
+}
+
+func (c *cli) toggleUnsetCommand() *cobra.Command {
+	var sku string
+	var dry bool
+	cmd := &cobra.Command{
+		Use:     "unset NAME",
+		Short:   "Forget what is stored of a toggle, for one SKU or for all",
+		Long:    "Forgets what was set: for a SKU the word for all SKUs counts again, for all SKUs the default.",
+		Example: "  stockade toggle unset entrance --sku demo\n  stockade toggle unset rate_scale --dry-run",
+		Args:    exactArgs("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := c.admin(cmd)
+			if err != nil {
+				return err
+			}
+			if _, known := sale.ToggleKindOf(args[0]); !known {
+				return fail(exitData, fmt.Errorf("there is no toggle %q; stockade toggle list shows them", args[0]))
+			}
+			r := request{Method: http.MethodDelete, Path: togglesPath + "/" + url.PathEscape(args[0])}
+			if sku != "" {
+				if _, err := skuPath(sku); err != nil {
+					return err
+				}
+				r.Path += "?sku=" + url.QueryEscape(sku)
+			}
+			if !dry {
+				raw, err := cl.call(cmd.Context(), r.Method, r.Path, nil)
+				if err != nil {
+					return err
+				}
+				return c.printToggles(raw)
+			}
+			now, err := cl.call(cmd.Context(), http.MethodGet, togglesPath, nil)
+			if err != nil {
+				return err
+			}
+			return c.printDryRun(dryRun{Requests: []request{r}, Now: now, summary: currently(now, args[0], sku)})
+		},
+	}
+	cmd.Flags().StringVar(&sku, "sku", "", "only for this SKU")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent and the toggle as it is, and change nothing")
+	reasonFlag(cmd)
+	return cmd
+}
+
+// overruled says on standard error when a toggle that was set has no effect on the node that was asked.
+func (c *cli) overruled(raw json.RawMessage, name, scope, value string) error {
+	all, err := parseToggles(raw)
+	if err != nil || name == sale.TogglePath {
+		return err
+	}
+	for _, t := range slices.Backward(all.Toggles) { // what is said of one SKU comes after what is said of all
+		if t.Name != name || (t.Scope != "" && t.Scope != scope) {
+			continue
+		}
+		if t.Value != value {
+			_, err = fmt.Fprintf(c.stderr, "stockade: stored, but %s is %s on the node that was asked, by its %s\n", name, t.Value, t.Source)
+		}
+		return err
+	}
+	return nil
 }
 
 // printChange prints what a change left behind: of the path, what became of each SKU.
@@ -191,9 +257,9 @@ func (c *cli) printToggles(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	r := result{header: []string{"TOGGLE", "SKU", "VALUE", "SOURCE", "UNTIL", "ACTOR", "REASON", "RUNBOOK"}}
+	r := result{header: []string{"TOGGLE", "SKU", "VALUE", "SOURCE", "SINCE", "UNTIL", "ACTOR", "REASON", "RUNBOOK"}}
 	for _, t := range all.Toggles {
-		r.add(t, t.Name, firstOf(t.Scope, "-"), t.Value, string(t.Source), moment(&t.Until), oneLine(firstOf(t.Actor, "-")), oneLine(firstOf(t.Reason, "-")), firstOf(t.Runbook, "-"))
+		r.add(t, t.Name, firstOf(t.Scope, "-"), t.Value, string(t.Source), moment(&t.ChangedAt), moment(&t.Until), oneLine(firstOf(t.Actor, "-")), oneLine(firstOf(t.Reason, "-")), firstOf(t.Runbook, "-"))
 	}
 	return c.print(r)
 }

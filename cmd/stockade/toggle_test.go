@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,9 @@ func toggleAPI(t *testing.T) (env []string, writes *[]string) {
 		`{"name":"durability","scope":"demo","value":"journal","reason":"drill","actor":"ann","source":"store"}]}`
 	writes = &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			*writes = append(*writes, "DELETE "+r.URL.RequestURI()+" "+r.Header.Get("X-Reason"))
+		}
 		if r.Method == http.MethodPut {
 			body := make([]byte, r.ContentLength)
 			_, _ = r.Body.Read(body)
@@ -35,6 +39,45 @@ func TestToggleSet(t *testing.T) {
 	for _, word := range []string{"demo", "journal", "store", "ann", "drill"} {
 		if !strings.Contains(got.stdout, word) {
 			t.Errorf("%q is missing in\n%s", word, got.stdout)
+		}
+	}
+}
+
+// What has no effect on the node that was asked is said, and no time at all is not for ever.
+func TestToggleSetThatIsOverruled(t *testing.T) {
+	env, writes := toggleAPI(t)
+	got := runWith(t, env, "toggle", "set", "durability", "outbox", "--sku", "demo", "--reason", "drill")
+	if got.code != exitOK || !strings.Contains(got.stderr, "durability is journal on the node that was asked, by its store") {
+		t.Errorf("got %+v", got)
+	}
+	if got := runWith(t, env, "toggle", "set", "durability", "outbox", "--reason", "drill"); got.code != exitOK || got.stderr != "" {
+		t.Errorf("in effect: got %+v", got)
+	}
+	sent := len(*writes)
+	got = runWith(t, env, "toggle", "set", "durability", "outbox", "--reason", "drill", "--for", "0s")
+	if got.code != exitData || !strings.Contains(got.stderr, "--for") || len(*writes) != sent {
+		t.Errorf("for no time: got %+v", got)
+	}
+}
+
+func TestToggleUnset(t *testing.T) {
+	env, writes := toggleAPI(t)
+	for _, args := range [][]string{
+		{"toggle", "unset", "durability", "--sku", "demo", "--reason", "over"},
+		{"toggle", "unset", "rate_scale", "--reason", "over"},
+		{"toggle", "unset", "relay", "--dry-run"},
+	} {
+		if got := runWith(t, env, args...); got.code != exitOK {
+			t.Errorf("%v: got %+v", args, got)
+		}
+	}
+	want := []string{"DELETE " + togglesPath + "/durability?sku=demo over", "DELETE " + togglesPath + "/rate_scale over"}
+	if !slices.Equal(*writes, want) {
+		t.Errorf("sent %q, want %q", *writes, want)
+	}
+	for _, args := range [][]string{{"toggle", "unset", "pathos"}, {"toggle", "unset", "entrance", "--sku", "{a}"}} {
+		if got := runWith(t, env, args...); got.code != exitData {
+			t.Errorf("%v: got %+v", args, got)
 		}
 	}
 }

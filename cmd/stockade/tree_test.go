@@ -78,7 +78,7 @@ func TestEveryExampleParses(t *testing.T) {
 
 // What changes a SKU can be tried without changing it; what only reads has no such flag to wonder about.
 func TestWhatChangesHasADryRun(t *testing.T) {
-	changing := []string{"create", "load", "open", "pause", "close", "adjust", "slots", "path", "closeout", "cancel", "pay", "replay", "drop", "set", "revoke"}
+	changing := []string{"create", "load", "open", "pause", "close", "adjust", "slots", "path", "closeout", "cancel", "pay", "replay", "drop", "set", "unset", "revoke"}
 	groups := []string{"sku", "order", "dead", "toggle", "token"}
 	for _, cmd := range leaves(newRoot()) {
 		if !slices.Contains(groups, cmd.Parent().Name()) {
@@ -113,6 +113,8 @@ func TestFailuresWriteToStandardErrorOnly(t *testing.T) {
 		case path == "stockade order pay":
 			args = append(args, "0198a1b2-0000-7000-8000-000000000000", "--secret", testSecret)
 		case path == "stockade auditlog", path == "stockade dead list", path == "stockade toggle list", path == "stockade breaker list", path == "stockade node":
+		case path == "stockade toggle unset":
+			args = append(args, "durability")
 		case path == "stockade toggle set":
 			args = append(args, "durability", "journal", "--reason", "test")
 		case strings.HasPrefix(path, "stockade dead "):

@@ -48,6 +48,12 @@ func toggles(t *testing.T, s Subject) {
 	if got := listed(); !slices.Equal(got, []sale.Toggle{all, one}) {
 		t.Fatalf("toggles %+v, want %+v and %+v", got, all, one)
 	}
+	for range 2 {
+		must(t, s.DB.ClearToggle(ctx, all.Name, ""))
+	}
+	if got := listed(); !slices.Equal(got, []sale.Toggle{one}) {
+		t.Fatalf("toggles %+v, want %+v alone", got, one)
+	}
 }
 
 func togglesRefuse(t *testing.T, s Subject) {

@@ -1,0 +1,1 @@
+DELETE FROM toggle WHERE name = ? AND scope = ?
