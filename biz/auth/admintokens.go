@@ -1,20 +1,14 @@
 package auth
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 )
-
-// adminTokensEvery is how often the file is looked at: a revoked token is refused within two of these.
-const adminTokensEvery = time.Second
 
 // Why a credential of an operator is not accepted.
 var (
@@ -31,12 +25,8 @@ type Operator struct {
 // AdminTokens knows the operators by the tokens of a file. It needs nothing but that file, so that operators get in while
 // Redis and MySQL are down. A version of the file that cannot be used is logged, and the one before it stays.
 type AdminTokens struct {
-	path    string
-	now     func() time.Time
-	log     *slog.Logger
-	current atomic.Pointer[[]knownToken]
-	seen    []byte // the file's text when it was last read; of load's caller
-	failing string // the error that was logged last
+	file *watched[[]knownToken]
+	now  func() time.Time
 }
 
 type knownToken struct {
@@ -47,11 +37,11 @@ type knownToken struct {
 
 // NewAdminTokens reads the file for the first time, when it has to be there and right.
 func NewAdminTokens(path string, now func() time.Time, log *slog.Logger) (*AdminTokens, error) {
-	a := &AdminTokens{path: path, now: now, log: log}
-	if _, err := a.load(); err != nil {
+	file, err := watch("auth.adminTokensFile", path, maxTokenFile, log, parseKnownTokens)
+	if err != nil {
 		return nil, err
 	}
-	return a, nil
+	return &AdminTokens{file: file, now: now}, nil
 }
 
 // Operator finds out whose token this is. ErrTokenUnknown, ErrTokenExpired. A wrong token takes as long as a right one:
@@ -61,7 +51,7 @@ func (a *AdminTokens) Operator(token string) (Operator, error) {
 		return Operator{}, ErrTokenUnknown
 	}
 	sum := sha256.Sum256([]byte(token))
-	all := *a.current.Load()
+	all := a.file.value()
 	at := -1
 	for i := range all {
 		same := subtle.ConstantTimeCompare(sum[:], all[i].sum[:])
@@ -77,52 +67,19 @@ func (a *AdminTokens) Operator(token string) (Operator, error) {
 }
 
 // Run follows the file until ctx ends.
-func (a *AdminTokens) Run(ctx context.Context) {
-	tick := time.NewTicker(adminTokensEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			a.look(ctx)
-		}
-	}
-}
+func (a *AdminTokens) Run(ctx context.Context) { a.file.run(ctx) }
 
-// look takes over a changed file; what is wrong with it is logged once.
-func (a *AdminTokens) look(ctx context.Context) {
-	changed, err := a.load()
-	switch {
-	case err != nil && err.Error() != a.failing:
-		a.failing = err.Error()
-		a.log.ErrorContext(ctx, "auth.adminTokensFile is ignored, the tokens before stay", "error", err)
-	case err == nil && (changed || a.failing != ""):
-		a.failing = ""
-		a.log.InfoContext(ctx, "auth.adminTokensFile read", "file", a.path, "tokens", len(*a.current.Load()))
-	}
-}
-
-func (a *AdminTokens) load() (changed bool, err error) {
-	text, err := readTokenFile(a.path)
-	if err != nil {
-		return false, fmt.Errorf("auth.adminTokensFile: %w", err)
-	}
-	if a.current.Load() != nil && bytes.Equal(text, a.seen) {
-		return false, nil
-	}
+func parseKnownTokens(text []byte) ([]knownToken, error) {
 	entries, err := ParseAdminTokens(text)
 	if err != nil {
-		return false, fmt.Errorf("auth.adminTokensFile: %s: %w", a.path, err)
+		return nil, err
 	}
 	known := make([]knownToken, len(entries))
 	for i, e := range entries {
 		known[i] = knownToken{who: Operator{Name: e.Name, Role: e.Role}, expires: e.Expires}
 		if _, err := hex.Decode(known[i].sum[:], []byte(e.SHA256)); err != nil {
-			return false, fmt.Errorf("auth.adminTokensFile: %w", err)
+			return nil, err
 		}
 	}
-	a.seen = text
-	a.current.Store(&known)
-	return true, nil
+	return known, nil
 }

@@ -105,7 +105,7 @@ func TestTheFileIsFollowed(t *testing.T) {
 	within := func(what string, ok func() bool) {
 		t.Helper()
 		for begun := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
-			if time.Since(begun) > 2*adminTokensEvery {
+			if time.Since(begun) > 2*fileEvery {
 				t.Fatalf("not within 2 s: %s", what)
 			}
 		}

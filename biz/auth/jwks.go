@@ -1,110 +1,37 @@
 package auth
 
 import (
-	"bytes"
-	"context"
 	"crypto/ed25519"
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"sync/atomic"
-	"time"
 
 	"github.com/MicahParks/jwkset"
 )
 
 // Bounds of jwksFile.
 const (
-	keyFileEvery = time.Second // looks at the file
-	maxKeyFile   = 256 << 10   // bytes
-	maxKeys      = 64
-	minRSABits   = 2048
-	maxRSABits   = 8192 // what a request may cost
+	maxKeyFile = 256 << 10 // bytes
+	maxKeys    = 64
+	minRSABits = 2048
+	maxRSABits = 8192 // what a request may cost
 )
 
 // publicKeys are the keys of a JWKS by their id: *rsa.PublicKey and ed25519.PublicKey.
 type publicKeys map[string]any
 
-// keyFile holds the public keys of a JWKS file and follows its changes. A version that cannot be used is logged, and the
-// keys before it stay.
-type keyFile struct {
-	path    string
-	log     *slog.Logger
-	keys    atomic.Pointer[publicKeys]
-	seen    []byte // the text that was judged last
-	failing string // the error that was logged last
-}
+// keyFile holds the public keys of a JWKS file and follows its changes.
+type keyFile struct{ *watched[publicKeys] }
 
 func newKeyFile(path string, log *slog.Logger) (*keyFile, error) {
-	f := &keyFile{path: path, log: log}
-	if _, err := f.load(); err != nil {
-		return nil, err
-	}
-	return f, nil
+	file, err := watch("auth.jwksFile", path, maxKeyFile, log, parseKeys)
+	return &keyFile{file}, err
 }
 
 // key returns the key with this id, or nil.
-func (f *keyFile) key(id string) any { return (*f.keys.Load())[id] }
-
-func (f *keyFile) run(ctx context.Context) {
-	tick := time.NewTicker(keyFileEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			f.look(ctx)
-		}
-	}
-}
-
-// look takes over a changed file; what is wrong with it is logged once.
-func (f *keyFile) look(ctx context.Context) {
-	changed, err := f.load()
-	switch {
-	case err != nil && err.Error() != f.failing:
-		f.failing = err.Error()
-		f.log.ErrorContext(ctx, "auth.jwksFile is ignored, the keys before stay", "error", err)
-	case err == nil && (changed || f.failing != ""):
-		f.failing = ""
-		f.log.InfoContext(ctx, "auth.jwksFile read", "file", f.path, "keys", len(*f.keys.Load()))
-	}
-}
-
-func (f *keyFile) load() (changed bool, err error) {
-	text, err := readKeyFile(f.path)
-	if err != nil {
-		return false, fmt.Errorf("auth.jwksFile: %w", err)
-	}
-	if f.keys.Load() != nil && bytes.Equal(text, f.seen) {
-		return false, nil
-	}
-	keys, err := parseKeys(text)
-	if err != nil {
-		return false, fmt.Errorf("auth.jwksFile: %s: %w", f.path, err)
-	}
-	f.seen = text
-	f.keys.Store(&keys)
-	return true, nil
-}
-
-func readKeyFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
-	if err == nil && len(text) > maxKeyFile {
-		err = fmt.Errorf("is larger than %d bytes", maxKeyFile)
-	}
-	return text, err
-}
+func (f *keyFile) key(id string) any { return f.value()[id] }
 
 // parseKeys takes the RSA and Ed25519 keys for signatures out of a JWKS. Keys for anything else are passed over: an issuer
 // publishes them too. At least one must be left.

@@ -115,24 +115,11 @@ func ParseAdminTokens(text []byte) ([]AdminToken, error) {
 
 // ReadAdminTokens reads a file of admin tokens. fs.ErrNotExist when there is none.
 func ReadAdminTokens(path string) ([]AdminToken, error) {
-	text, err := readTokenFile(path)
+	text, err := readBounded(path, maxTokenFile)
 	if err != nil {
 		return nil, err
 	}
 	return ParseAdminTokens(text)
-}
-
-func readTokenFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxTokenFile+1))
-	if err == nil && len(text) > maxTokenFile {
-		err = fmt.Errorf("is larger than %d bytes", maxTokenFile)
-	}
-	return text, err
 }
 
 const tokenFileHead = `# Admin tokens, as hashes: a token itself is shown once, by "stockade token create", and is kept nowhere.
