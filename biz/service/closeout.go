@@ -84,9 +84,16 @@ func (s *SKUs) CloseOut(ctx context.Context, sku string) (CloseoutReport, error)
 	return s.CloseoutReport(ctx, sku)
 }
 
-// CloseoutReport reads the report of a SKU that is CLOSED_OUT; sale.ErrNotFound.
+// CloseoutReport reads the report of a SKU that is CLOSED_OUT; *sale.StateError for another one, sale.ErrNotFound.
 func (s *SKUs) CloseoutReport(ctx context.Context, sku string) (report CloseoutReport, err error) {
 	raw, err := s.closeouts.CloseoutReport(ctx, sku)
+	if errors.Is(err, sale.ErrNotFound) {
+		l, err := s.ledgers.Listing(ctx, sku)
+		if err == nil {
+			err = &sale.StateError{SKU: sku, State: l.State, Want: "show its close-out"}
+		}
+		return report, unavailable(err)
+	}
 	if err != nil {
 		return report, unavailable(err)
 	}

@@ -195,6 +195,17 @@ func finished(t *testing.T) (*till, *testNode, sale.SKU) {
 	return s, n, sku
 }
 
+func TestNoReportBeforeTheCloseOut(t *testing.T) {
+	_, n, sku := finished(t)
+	var state *sale.StateError
+	if _, err := n.skus.CloseoutReport(t.Context(), sku.ID); !errors.As(err, &state) || state.State != sale.Closed {
+		t.Errorf("got %v, want a refusal that names the state", err)
+	}
+	if _, err := n.skus.CloseoutReport(t.Context(), "none"); !errors.Is(err, sale.ErrNotFound) {
+		t.Errorf("a SKU that there is not: %v", err)
+	}
+}
+
 // wantClosedOut fails unless nothing of a SKU is left but its report and its archive.
 func wantClosedOut(t *testing.T, s *till, n *testNode, sku sale.SKU) {
 	t.Helper()
