@@ -64,6 +64,7 @@ func TestDrill11LinksBreak(t *testing.T) {
 		}
 		b.link.Heal()
 		c.awaitRecovery(b.name, c.h.now(), linkBound)
+		w.awaitClosed(linkBound) // the next trouble is not to be told from this one's
 	}
 	w.step("at random")
 	for begun := time.Now(); time.Since(begun) < span(4*time.Second, time.Minute); {
