@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/cloudwego/hertz/pkg/app"
@@ -16,6 +17,7 @@ const ReasonHeader = "X-Reason"
 
 const (
 	maxReason      = 1024 // bytes
+	reasonForm     = "must be 1 to 1024 bytes of printable UTF-8"
 	maxAuditFilter = 255  // bytes of a filter's text
 	maxDetail      = 4096 // bytes of a body in the audit log
 
@@ -81,13 +83,18 @@ func Reason(c *app.RequestContext) (string, *Problem) {
 		return "", badInput(InvalidField, ReasonHeader, "must be given once: why this is done, for those who look later")
 	}
 	reason := string(values[0])
-	if len(reason) > maxReason || strings.TrimSpace(reason) == "" || !utf8.ValidString(reason) || strings.ContainsFunc(reason, isControl) {
-		return "", badInput(InvalidField, ReasonHeader, "must be 1 to "+strconv.Itoa(maxReason)+" bytes of printable UTF-8")
+	if !validReason(reason) {
+		return "", badInput(InvalidField, ReasonHeader, reasonForm)
 	}
 	return reason, nil
 }
 
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+// validReason tells whether a text can be the reason of a change, in a header or in a body.
+func validReason(s string) bool {
+	return len(s) <= maxReason && strings.TrimSpace(s) != "" && utf8.ValidString(s) && !strings.ContainsFunc(s, isControl)
+}
+
+func isControl(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
 
 // Audited is what the audit log is to say of a request. The router puts it there, handlers fill in what they know better.
 type Audited struct {

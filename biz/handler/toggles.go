@@ -3,7 +3,6 @@ package handler
 import (
 	"context"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,17 +70,29 @@ func (a *API) SetToggle(ctx context.Context, c *app.RequestContext) {
 	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List(ctx), Moves: moves})
 }
 
-// ClearToggle serves DELETE /admin/v1/toggles/{name}, for one SKU with the query parameter sku.
+// ClearToggle serves DELETE /admin/v1/toggles/{name}, for one SKU with the query parameter scope. A slip in the parameter
+// must not clear the toggle for all.
 func (a *API) ClearToggle(ctx context.Context, c *app.RequestContext) {
 	name, problem := toggleName(c)
 	if problem != nil {
 		problem.Write(c)
 		return
 	}
-	scope := strings.Clone(c.Query("sku"))
+	var scope string
+	given := 0
+	c.QueryArgs().VisitAll(func(key, value []byte) {
+		if given++; string(key) != "scope" || len(value) == 0 || given > 1 {
+			problem = badInput(BadRequest, quoteName(string(key)), "the only parameter is scope, a SKU's id, at most once")
+		}
+		scope = string(value)
+	})
+	if problem != nil {
+		problem.Write(c)
+		return
+	}
 	audited(c).Target = toggleTarget(name, scope)
 	if err := a.Toggles.Clear(ctx, name, scope); err != nil {
-		a.fail(c, err)
+		a.failSKU(c, err)
 		return
 	}
 	a.json(c, 200, TogglesJSON{Toggles: a.Toggles.List(ctx)})
@@ -108,6 +119,9 @@ func (d *decoder) toggle(t *sale.Toggle, now time.Time) *Problem {
 			t.Value, problem = d.text("value", "one of the toggle's values")
 		case "reason":
 			t.Reason, problem = d.text("reason", "why, for those who look later")
+			if problem == nil && !validReason(t.Reason) {
+				problem = badInput(InvalidField, "reason", reasonForm)
+			}
 		case "scope":
 			t.Scope, problem = d.text("scope", "a SKU's id, or empty for all")
 		case "for":
@@ -129,7 +143,7 @@ func (d *decoder) toggle(t *sale.Toggle, now time.Time) *Problem {
 		kind, _ := sale.ToggleKindOf(t.Name)
 		return badInput(InvalidField, "value", "must be "+kind.Allowed())
 	case t.Reason == "":
-		return badInput(InvalidField, "reason", "must be 1 to "+strconv.Itoa(service.MaxToggleReason)+" bytes")
+		return badInput(InvalidField, "reason", reasonForm)
 	}
 	return nil
 }

@@ -89,13 +89,18 @@ func TestToggles(t *testing.T) {
 func TestClearToggle(t *testing.T) {
 	n := startNode(t, nil)
 	at := n.adminURL() + "/admin/v1/toggles/"
-	for _, path := range []string{"entrance?sku=demo", "rate_scale"} {
+	for _, path := range []string{"entrance?scope=demo", "rate_scale"} {
 		if got := send(t, "DELETE", at+path, ""); got.status != 200 || !strings.Contains(got.body, `"toggles"`) {
 			t.Errorf("%s: got %+v", path, got)
 		}
 	}
 	if want := [][2]string{{"entrance", "demo"}, {"rate_scale", ""}}; !slices.Equal(n.levers.cleared, want) {
 		t.Errorf("cleared %v, want %v", n.levers.cleared, want)
+	}
+	for _, slip := range []string{"?sku=demo", "?Scope=demo", "?scope=", "?scope", "?scope=demo&scope=hat", "?scope=demo&x=1"} {
+		if got := send(t, "DELETE", at+"entrance"+slip, ""); got.status != 400 || len(n.levers.cleared) != 2 {
+			t.Errorf("%s: got %+v", slip, got)
+		}
 	}
 	if got := send(t, "DELETE", at+"pathos", ""); got.status != 400 || !strings.Contains(got.body, `"field":"name"`) {
 		t.Errorf("a toggle that there is not: %+v", got)
@@ -120,6 +125,8 @@ func TestTogglesRefuse(t *testing.T) {
 		{"pathos", `{"value":"mysql","reason":"r"}`, 400, "BAD_REQUEST", "name"},
 		{"relay", `{"reason":"r"}`, 422, "INVALID_FIELD", "value"},
 		{"relay", `{"value":"pause"}`, 422, "INVALID_FIELD", "reason"},
+		{"relay", `{"value":"pause","reason":"a\u001b[31m"}`, 422, "INVALID_FIELD", "reason"},
+		{"relay", `{"value":"pause","reason":"a\u202eb"}`, 422, "INVALID_FIELD", "reason"},
 		{"relay", `{"value":"pause","reason":"r","for":"0s"}`, 422, "INVALID_FIELD", "for"},
 		{"relay", `{"value":"pause","reason":"r","for":"721h"}`, 422, "INVALID_FIELD", "for"},
 		{"relay", `{"value":"pause","reason":"r","who":"x"}`, 400, "MALFORMED_BODY", "who"},

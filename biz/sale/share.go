@@ -35,6 +35,21 @@ func TailLayout(left int64, slots int) []int64 {
 	return out
 }
 
+// SpreadLayout lays everything that is left evenly over the slots, for when nobody may ask the reserve. The slots from
+// first on, counted round and round, take the remainder: few units come to every slot in turn when first grows. The result
+// is in the order of Shares.
+func SpreadLayout(left int64, slots int, first int64) []int64 {
+	out := make([]int64, slots+1)
+	for i := range slots {
+		at := (first + int64(i)) % int64(slots)
+		out[at] = left / int64(slots)
+		if int64(i) < left%int64(slots) {
+			out[at]++
+		}
+	}
+	return out
+}
+
 // Layout lays left units out over slots and the reserve: reservePct percent, rounded up, into the reserve, the rest
 // evenly, earlier slots taking the remainder. The result is in the order of Shares and sums to left.
 func Layout(left int64, slots, reservePct int) []int64 {

@@ -72,6 +72,7 @@ type HealerParts struct {
 	Conservation *Conservation
 	Active       func(time.Duration) []string // SKUs with traffic on this node within that time
 	Paused       func() bool                  // nil: never; a paused healer looks, and starts nothing
+	Fallback     func(sku string) bool        // nil: always; whether buyers may ask the reserve
 	Audit        *AuditLog                    // of full reshares; nil: none
 	Now          func() time.Time
 	Log          *slog.Logger
@@ -273,13 +274,16 @@ func (h *Healer) examine(ctx context.Context, sku string, asked ask) (need bool,
 		rx.Reason, rx.Full = reason, true
 		return true, rx, nil
 	}
-	return prescribe(why, figures, rx)
+	reserve := h.Fallback == nil || h.Fallback(sku)
+	return prescribe(why, figures, reserve, rx)
 }
 
-// prescribe answers what was asked for of a SKU whose shares are whole.
-func prescribe(why Why, figures []sale.Figures, rx prescription) (bool, prescription, error) {
-	var slots int64
+// prescribe answers what was asked for of a SKU whose shares are whole. reserve tells whether buyers may ask the reserve:
+// units that not everybody reaches are brought there, else to the slots.
+func prescribe(why Why, figures []sale.Figures, reserve bool, rx prescription) (bool, prescription, error) {
+	var left, slots int64
 	for _, f := range figures {
+		left += f.Left
 		if f.Share != sale.Reserve {
 			slots += f.Left
 		}
@@ -289,8 +293,10 @@ func prescribe(why Why, figures []sale.Figures, rx prescription) (bool, prescrip
 		rx.Reason, rx.Full = "the ledger was short", true
 	case why&WhyDrift != 0:
 		rx.Reason, rx.Full = "drift", true
-	case why&WhyTail != 0 && slots > 0:
+	case why&WhyTail != 0 && reserve && slots > 0:
 		rx.Reason, rx.Tail = "tail", true
+	case why&WhyTail != 0 && !reserve && left > 0:
+		rx.Reason, rx.Spread = "tail without reserve", true
 	default:
 		return false, rx, nil
 	}

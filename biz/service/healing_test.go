@@ -216,6 +216,42 @@ func TestTheTailTurnsRetryIntoASale(t *testing.T) {
 	}
 }
 
+// While buyers may not ask the reserve, the tail brings units to the slots and never out of reach; what lies in the reserve
+// is sold too.
+func TestTheTailWithoutReserve(t *testing.T) {
+	const units = 40
+	l := newLab(t)
+	n := l.node(l.gate(t))
+	t.Cleanup(n.stop)
+	sku, err := l.newSKU(t.Context(), n, units, sale.SKU{Limit: 1, Slots: 8, ReservePct: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	setToggle(t, n, sale.ToggleFallback, sale.SwitchOff)
+	won, buyers := 0, 0
+	for ; won < units && buyers < 40*units; buyers++ {
+		r, err := n.sales.Purchase(t.Context(), service.PurchaseRequest{SKU: sku.ID, Buyer: fmt.Sprint("b", buyers), Quantity: 1})
+		switch {
+		case err == nil && r.Code == sale.Accepted:
+			won++
+		case err == nil && r.Code == sale.Retry:
+			l.clock.advance(600 * time.Millisecond)
+			n.heal(t.Context())
+			n.catalogue.Forget(sku.ID)
+		default:
+			t.Fatalf("with %d of %d sold: %+v, %v", won, units, r, err)
+		}
+	}
+	if won < units {
+		t.Errorf("%d buyers bought %d of %d", buyers, won, units)
+	}
+	for _, rec := range n.resharer.Records(sku.ID)[1:] {
+		if rec.Full || rec.Reason != "tail without reserve" {
+			t.Errorf("reshare %+v, want light ones that leave the reserve empty", rec)
+		}
+	}
+}
+
 // A gate that admits more than there is: MySQL refuses, and a full reshare puts the gate right.
 func TestAShortLedgerAsksForAFullReshare(t *testing.T) {
 	l, n, sku := shop(t)

@@ -128,7 +128,7 @@ func (l *lab) node(gate *shard.Gate) *testNode {
 	})
 	n.healer = service.NewHealer(service.HealerParts{
 		Ledgers: db, Gate: g, Layer: g, Resharer: n.resharer, Conservation: n.conservation,
-		Active: n.watcher.Active, Paused: n.paused.Load, Now: l.clock.Now, Log: log,
+		Active: n.watcher.Active, Paused: n.paused.Load, Fallback: n.toggles.Fallback, Now: l.clock.Now, Log: log,
 	})
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: db, Gate: g, Resharer: n.resharer, Catalogue: n.catalogue, Flags: flags, Hints: noHints{}, Books: db,

@@ -171,8 +171,13 @@ func (l *Levers) set(ctx context.Context, toggle sale.Toggle) error {
 	return l.toggles.Set(ctx, toggle)
 }
 
-// Clear forgets what is stored of a toggle, see Toggles.Clear.
+// Clear forgets what is stored of a toggle, see Toggles.Clear; sale.ErrNotFound for a SKU that there is not.
 func (l *Levers) Clear(ctx context.Context, name, scope string) error {
+	if sale.ValidSKUID(scope) {
+		if _, err := l.paths.Get(ctx, scope); err != nil {
+			return unavailable(err)
+		}
+	}
 	return l.toggles.Clear(ctx, name, scope)
 }
 

@@ -60,6 +60,7 @@ type ReshareOrder struct {
 	Mode     sale.Mode // another way of purchases
 	Full     bool      // lay out every buyer and order, also if the shares look whole
 	Tail     bool      // lay everything that is left into the reserve
+	Spread   bool      // lay everything that is left over the slots, and nothing into the reserve; not with Tail
 	Seen     int64     // the epoch that the order is about: sale.ErrConflict under any other one; 0: any
 }
 
@@ -153,7 +154,7 @@ func (r *Resharer) once(ctx context.Context, sku string, order ReshareOrder) (Re
 	if err != nil {
 		return ReshareRecord{}, maybeBegun, err
 	}
-	job := &reshare{Resharer: r, snap: snap, listing: snap.Listing(), tail: order.Tail, added: order.AddTotal}
+	job := &reshare{Resharer: r, snap: snap, listing: snap.Listing(), tail: order.Tail, spread: order.Spread, added: order.AddTotal}
 	job.full = order.Full || !before.Ledger.Live() || gate != before.Ledger.LaidGate ||
 		job.listing.Slots != before.Slots || job.listing.Ledger.Mode != before.Ledger.Mode
 	job.lost = !before.Ledger.Live() || gate != before.Ledger.LaidGate

@@ -21,6 +21,7 @@ type reshare struct {
 	listing sale.Listing
 	full    bool
 	tail    bool
+	spread  bool
 	lost    bool
 	added   int64              // to the total by this reshare
 	sealed  []sale.SealedShare // first pages, in the order of shares
@@ -87,6 +88,8 @@ func (j *reshare) run(ctx context.Context) error {
 	layout := sale.Layout(j.left(), j.listing.Slots, j.listing.ReservePct)
 	if j.tail {
 		layout = sale.TailLayout(j.left(), j.listing.Slots)
+	} else if j.spread {
+		layout = sale.SpreadLayout(j.left(), j.listing.Slots, j.epoch())
 	}
 	if err := j.layer.OpenAll(ctx, j.listing.ID, shares, j.epoch(), layout); err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -106,7 +109,7 @@ func (j *reshare) measure(ctx context.Context) error {
 	figures, err := j.gate.Peek(ctx, j.listing.ID, j.laidSlots())
 	for _, f := range figures {
 		j.held += f.Left - f.Short
-		j.moved = j.moved || (j.tail && f.Share != sale.Reserve && f.Left > 0)
+		j.moved = j.moved || f.Left > 0 && (j.spread || j.tail && f.Share != sale.Reserve)
 	}
 	return err
 }

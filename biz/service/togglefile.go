@@ -83,15 +83,18 @@ func lookAt(path string) look {
 }
 
 func readBounded(path string) (text []byte, modified time.Time, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, modified, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, modified, errors.New("is no regular file") // a pipe would have us wait for a writer
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, modified, err
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	info, err := f.Stat()
-	if err != nil {
-		return nil, modified, err
-	}
 	text, err = io.ReadAll(io.LimitReader(f, maxToggleFile+1))
 	if err == nil && len(text) > maxToggleFile {
 		err = fmt.Errorf("larger than %d bytes", maxToggleFile)

@@ -230,13 +230,13 @@ func (t *Toggles) readFile(ctx context.Context, patient bool) {
 	if t.parts.File == "" {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	version, fresh := t.file.next(t.parts.File, patient)
+	version, fresh := t.file.next(t.parts.File, patient) // outside the lock: a disk may hang
 	if !fresh {
 		return
 	}
 	local, err := version.toggles()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err != nil {
 		t.news.State, t.news.Error = ToggleFileBroken, err.Error()
 		t.parts.Log.ErrorContext(ctx, "toggles.file is ignored, what it said before stays", "file", t.parts.File, "error", err)

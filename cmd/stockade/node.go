@@ -162,7 +162,7 @@ func (n *node) buildUseCases(deps mq.Deps) (err error) {
 	n.healer = service.NewHealer(service.HealerParts{
 		Ledgers: n.db, Gate: n.gate, Layer: n.gate, Resharer: resharer, Conservation: conservation,
 		Active: n.watcher.Active, Paused: func() bool { return n.toggles.Paused(sale.ToggleReshare) },
-		Audit: n.audit, Now: time.Now, Log: n.log,
+		Fallback: n.toggles.Fallback, Audit: n.audit, Now: time.Now, Log: n.log,
 	})
 	n.skus = service.NewSKUs(service.SKUParts{
 		Ledgers: n.db, Gate: n.gate, Resharer: resharer, Catalogue: n.catalogue, Flags: n.flags, Hints: n.gate,

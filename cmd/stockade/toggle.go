@@ -178,7 +178,7 @@ func (c *cli) toggleUnsetCommand() *cobra.Command {
 				if _, err := skuPath(sku); err != nil {
 					return err
 				}
-				r.Path += "?sku=" + url.QueryEscape(sku)
+				r.Path += "?scope=" + url.QueryEscape(sku)
 			}
 			if !dry {
 				raw, err := cl.call(cmd.Context(), r.Method, r.Path, nil)

@@ -71,7 +71,7 @@ func TestToggleUnset(t *testing.T) {
 			t.Errorf("%v: got %+v", args, got)
 		}
 	}
-	want := []string{"DELETE " + togglesPath + "/durability?sku=demo over", "DELETE " + togglesPath + "/rate_scale over"}
+	want := []string{"DELETE " + togglesPath + "/durability?scope=demo over", "DELETE " + togglesPath + "/rate_scale over"}
 	if !slices.Equal(*writes, want) {
 		t.Errorf("sent %q, want %q", *writes, want)
 	}

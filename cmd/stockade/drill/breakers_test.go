@@ -51,22 +51,6 @@ func (w *world) awaitBreaker(name, state string, bound time.Duration) {
 	}
 }
 
-// awaitClosed waits until every breaker of every node is closed.
-func (w *world) awaitClosed(bound time.Duration) {
-	w.t.Helper()
-	for i := range w.nodes {
-		n := w.node(i)
-		eventually(w.t, bound, fmt.Sprintf("node %d: every breaker is closed", i+1), func() bool {
-			for _, b := range w.breakers(n) {
-				if b.State != "closed" {
-					return false
-				}
-			}
-			return true
-		})
-	}
-}
-
 // One of three Redis masters answers late. The lanes to it open and no other breaker does: its buyers hear BUSY at once, and
 // buyers whose slots are elsewhere do not notice. When it is well again, the lanes close by themselves.
 func TestDrill10OneMasterIsSlow(t *testing.T) {

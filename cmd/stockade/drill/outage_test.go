@@ -15,6 +15,17 @@ const drainBound = 60 * time.Second
 // fewBusy purchases may be BUSY for other reasons, however short an outage is.
 const fewBusy = 5
 
+// awaitCalm waits for a time in which nobody is BUSY: calls that hung in the trouble before have come to their end, and
+// breakers that they opened are closed.
+func (c *crowd) awaitCalm(calm, bound time.Duration) {
+	c.w.t.Helper()
+	eventually(c.w.t, bound, "nobody is BUSY any more", func() bool {
+		busy := c.h.count(sale.Busy.String())
+		pass(calm)
+		return c.h.count(sale.Busy.String()) == busy
+	})
+}
+
 // sellsThrough lets time go by in which purchases must go on as if nothing were wrong. No total changes by hand meanwhile:
 // buyers may notice that.
 func (c *crowd) sellsThrough(what string, d time.Duration) {
