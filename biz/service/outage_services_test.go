@@ -89,6 +89,7 @@ func until(t *testing.T, what string, holds func() bool) {
 func TestMySQLAwayUnderJournal(t *testing.T) {
 	const buyers = 300
 	l, toMySQL, _ := newLinkedLab(t)
+	l.config.PurchaseTimeoutMs = 20_000 // nobody is to be BUSY because this machine is
 	n := l.node(l.gate(t))
 	defer n.stop()
 	sku, err := l.newSKU(t.Context(), n, buyers-50, sale.SKU{Limit: 1, Slots: 4, ReservePct: 10})
