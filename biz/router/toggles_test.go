@@ -16,10 +16,10 @@ import (
 
 // levers fakes the toggles: it keeps what was set.
 type levers struct {
-	mu      sync.Mutex
-	set     []sale.Toggle
-	cleared [][2]string // names and scopes
-	err     error
+	mu   sync.Mutex
+	set  []sale.Toggle
+	gone [][2]string // names and scopes
+	err  error
 }
 
 func (l *levers) List(context.Context) []service.ToggleState {
@@ -48,7 +48,7 @@ func (l *levers) Clear(_ context.Context, name, scope string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
-		l.cleared = append(l.cleared, [2]string{name, scope})
+		l.gone = append(l.gone, [2]string{name, scope})
 	}
 	return l.err
 }
@@ -65,6 +65,13 @@ func (l *levers) stored() []sale.Toggle {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.set)
+}
+
+// cleared lists what was cleared, by name and scope.
+func (l *levers) cleared() [][2]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.gone)
 }
 
 func TestToggles(t *testing.T) {
@@ -94,11 +101,11 @@ func TestClearToggle(t *testing.T) {
 			t.Errorf("%s: got %+v", path, got)
 		}
 	}
-	if want := [][2]string{{"entrance", "demo"}, {"rate_scale", ""}}; !slices.Equal(n.levers.cleared, want) {
-		t.Errorf("cleared %v, want %v", n.levers.cleared, want)
+	if want := [][2]string{{"entrance", "demo"}, {"rate_scale", ""}}; !slices.Equal(n.levers.cleared(), want) {
+		t.Errorf("cleared %v, want %v", n.levers.cleared(), want)
 	}
 	for _, slip := range []string{"?sku=demo", "?Scope=demo", "?scope=", "?scope", "?scope=demo&scope=hat", "?scope=demo&x=1"} {
-		if got := send(t, "DELETE", at+"entrance"+slip, ""); got.status != 400 || len(n.levers.cleared) != 2 {
+		if got := send(t, "DELETE", at+"entrance"+slip, ""); got.status != 400 || len(n.levers.cleared()) != 2 {
 			t.Errorf("%s: got %+v", slip, got)
 		}
 	}
