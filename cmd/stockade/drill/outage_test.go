@@ -16,9 +16,11 @@ const drainBound = 60 * time.Second
 const fewBusy = 5
 
 // awaitCalm waits for a time in which nobody is BUSY: calls that hung in the trouble before have come to their end, and
-// breakers that they opened are closed.
+// breakers that they opened are closed. No total changes by hand meanwhile.
 func (c *crowd) awaitCalm(calm, bound time.Duration) {
 	c.w.t.Helper()
+	c.hand.Lock()
+	defer c.hand.Unlock()
 	eventually(c.w.t, bound, "nobody is BUSY any more", func() bool {
 		busy := c.h.count(sale.Busy.String())
 		pass(calm)
