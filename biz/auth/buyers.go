@@ -57,18 +57,25 @@ func (b *Buyers) Run(ctx context.Context) {
 // Gateway refuses what a peer says of a buyer unless it is a gateway. The peer is the other end of the TCP connection,
 // an IPv4 address not written as IPv6. *Refusal.
 func (b *Buyers) Gateway(peer netip.Addr) error {
-	for i := range b.gateways {
-		if b.header && b.gateways[i].Contains(peer) {
-			return nil
-		}
-	}
 	switch {
+	case b.IsGateway(peer):
+		return nil
 	case b.header:
 		return refuse(buyerHeader, "is believed only when a gateway sends it, and the peer is none; this node takes "+b.ways)
 	case b.jwt != nil:
 		return &Refusal{Header: tokenHeader, Detail: "a credential is needed; this node takes " + b.ways, Challenge: "Bearer"}
 	}
 	return refuse(SignatureHeader, "a credential is needed; this node takes "+b.ways)
+}
+
+// IsGateway tells whether Gateway believes a peer, without the words of a refusal.
+func (b *Buyers) IsGateway(peer netip.Addr) bool {
+	for i := range b.gateways {
+		if b.header && b.gateways[i].Contains(peer) {
+			return true
+		}
+	}
+	return false
 }
 
 // Bearer returns the buyer whom an Authorization header names. *Refusal.

@@ -19,7 +19,7 @@ type Upkeep interface {
 	Slots(ctx context.Context, sku string, slots int) (sale.Listing, error)
 	Path(ctx context.Context, sku string, mode sale.Mode) (sale.Listing, error)
 	Audit(ctx context.Context, sku string) (service.Audit, error)
-	Reconcile(ctx context.Context, sku string, fix bool, progress service.Progress) (service.Reconciliation, error)
+	Reconcile(ctx context.Context, sku string, fix bool) (service.Reconciliation, error)
 	CloseOut(ctx context.Context, sku string) (service.CloseoutReport, error)
 	CloseoutReport(ctx context.Context, sku string) (service.CloseoutReport, error)
 }
@@ -94,7 +94,7 @@ func (a *API) ReconcileSKU(ctx context.Context, c *app.RequestContext) {
 		return
 	}
 	serveSKU(ctx, a, c, func(ctx context.Context, sku string) (service.Reconciliation, error) {
-		return a.Upkeep.Reconcile(ctx, sku, fix, nil)
+		return a.Upkeep.Reconcile(ctx, sku, fix)
 	}, same[service.Reconciliation])
 }
 

@@ -63,7 +63,7 @@ func (k *clients) bucketKey(c *app.RequestContext) (netip.Addr, bool) {
 }
 
 func (k *clients) namesBuyers(peer netip.Addr) bool {
-	return k.buyers != nil && k.buyers.Gateway(peer) == nil
+	return k.buyers != nil && k.buyers.IsGateway(peer)
 }
 
 func within(list []netip.Prefix, addr netip.Addr) bool {

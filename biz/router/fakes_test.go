@@ -374,7 +374,7 @@ func (s *shop) Audit(_ context.Context, sku string) (service.Audit, error) {
 	return service.Audit{SKU: l.ID, Gate: &service.GateCheck{Drift: 1}}, err
 }
 
-func (s *shop) Reconcile(_ context.Context, sku string, fix bool, _ service.Progress) (service.Reconciliation, error) {
+func (s *shop) Reconcile(_ context.Context, sku string, fix bool) (service.Reconciliation, error) {
 	l, err := s.use(fmt.Sprint("reconcile ", fix), sku)
 	return service.Reconciliation{
 		SKU: l.ID, Fix: fix, Kinds: map[sale.DiscrepancyKind]int64{sale.OrderMissing: 1},

@@ -77,11 +77,12 @@ func (l *limits) entrance(ctx context.Context, c *app.RequestContext) {
 
 // purchase asks the buyer's bucket, unless a winner asks again.
 func (l *limits) purchase(ctx context.Context, c *app.RequestContext) {
-	if buyer, problem := handler.Buyer(c); problem == nil && l.wonBefore(c, buyer) {
+	buyer, problem := handler.Buyer(c)
+	if problem != nil || l.wonBefore(c, buyer) {
 		c.Next(ctx)
 		return
 	}
-	l.buyer(ctx, c)
+	l.pay(ctx, c, buyer)
 }
 
 // buyer asks the buyer's bucket. Input that the handler will refuse does not pay: it names no buyer that could be believed.
@@ -91,6 +92,10 @@ func (l *limits) buyer(ctx context.Context, c *app.RequestContext) {
 		c.Next(ctx)
 		return
 	}
+	l.pay(ctx, c, buyer)
+}
+
+func (l *limits) pay(ctx context.Context, c *app.RequestContext, buyer string) {
 	v := l.buckets.Buyer(buyer)
 	if !v.OK {
 		l.refuse(c, v)

@@ -41,7 +41,7 @@ func (s *SKUs) Audit(ctx context.Context, sku string) (Audit, error) {
 	}
 	a := Audit{SKU: sku, State: l.State, Path: l.Ledger.Mode, Epoch: l.Ledger.LiveEpoch}
 	a.Light, a.Full = s.Reshares(sku)
-	r, err := s.Reconcile(ctx, sku, false, nil)
+	r, err := s.Reconcile(ctx, sku, false)
 	if err != nil {
 		return a, err
 	}

@@ -26,7 +26,7 @@ func (s *Sales) shut(ctx context.Context, req PurchaseRequest) (sale.Result, err
 		return sale.Result{}, err
 	}
 	p.id = id
-	return s.running.do(ctx, s.deadline(), id, req.Quantity, func(ctx context.Context) (sale.Result, error) {
+	return s.running.of(id).do(ctx, s.deadline(), id, req.Quantity, func(ctx context.Context) (sale.Result, error) {
 		return s.shutKeyed(ctx, p, known, refused)
 	})
 }

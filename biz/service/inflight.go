@@ -16,6 +16,22 @@ type inflight struct {
 	running map[sale.OrderID]*flight
 }
 
+// inflightParts is how many locks the running requests of a node share: every keyed purchase looks at one of them first.
+const inflightParts = 64
+
+// inflights are the running requests by a part of their order ids, whose last byte is random or a hash.
+type inflights [inflightParts]*inflight
+
+func newInflights() *inflights {
+	all := &inflights{}
+	for i := range all {
+		all[i] = newInflight()
+	}
+	return all
+}
+
+func (all *inflights) of(id sale.OrderID) *inflight { return all[id[len(id)-1]%inflightParts] }
+
 type flight struct {
 	quantity int64
 	waiting  int // requests that want the answer; guarded by inflight.mu

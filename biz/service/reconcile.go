@@ -45,16 +45,10 @@ type GateCheck struct {
 	Excess int64 `json:"excess"` // what of the drift nothing on its way explains
 }
 
-// Progress is told how many rows have been compared so far, after each page.
-type Progress func(sku string, rows int64)
-
 // Reconcile compares every row of a SKU with every other one that should agree. Without fix it changes nothing. With fix
 // it corrects the orders that can be corrected, then the ledger, then the gate with a full reshare. It holds a page of
 // rows at a time.
-func (s *SKUs) Reconcile(ctx context.Context, sku string, fix bool, progress Progress) (Reconciliation, error) {
-	if progress == nil {
-		progress = func(string, int64) {}
-	}
+func (s *SKUs) Reconcile(ctx context.Context, sku string, fix bool) (Reconciliation, error) {
 	l, err := s.ledgers.Listing(ctx, sku)
 	if err != nil {
 		return Reconciliation{}, unavailable(err)
@@ -68,7 +62,7 @@ func (s *SKUs) Reconcile(ctx context.Context, sku string, fix bool, progress Pro
 	}
 	r.After = r.Ledger
 	if l.State != sale.ClosedOut { // its outbox rows are archived
-		if err := s.compare(ctx, &r, progress); err != nil {
+		if err := s.compare(ctx, &r); err != nil {
 			return r, unavailable(err)
 		}
 	}
@@ -97,8 +91,7 @@ func (s *SKUs) Reconcile(ctx context.Context, sku string, fix bool, progress Pro
 }
 
 // compare goes through the outbox rows of the SKU, then through all order rows, for those that no outbox row knows.
-func (s *SKUs) compare(ctx context.Context, r *Reconciliation, progress Progress) error {
-	var rows int64
+func (s *SKUs) compare(ctx context.Context, r *Reconciliation) error {
 	for after := int64(0); ; {
 		found, next, err := s.books.CompareOutbox(ctx, r.SKU, after, comparePage)
 		if err == nil {
@@ -110,8 +103,6 @@ func (s *SKUs) compare(ctx context.Context, r *Reconciliation, progress Progress
 		if next == 0 {
 			break
 		}
-		rows += comparePage
-		progress(r.SKU, rows)
 		after = next
 	}
 	for after := (sale.OrderCursor{}); ; {
@@ -122,8 +113,6 @@ func (s *SKUs) compare(ctx context.Context, r *Reconciliation, progress Progress
 		if err != nil || !more {
 			return err
 		}
-		rows += comparePage
-		progress(r.SKU, rows)
 		after = next
 	}
 }

@@ -39,11 +39,11 @@ func TestUnderPathMySQLRowsAreComparedWithoutRedis(t *testing.T) {
 		Ledgers: a, Gate: a, Books: a, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Conservation: service.NewConservation(service.ConservationParts{Ledgers: a, Gate: a, Books: a, Now: time.Now, Log: slog.New(slog.DiscardHandler)}),
 	})
-	if _, err := skus.Reconcile(t.Context(), "demo", false, nil); !errors.Is(err, sale.ErrUnavailable) {
+	if _, err := skus.Reconcile(t.Context(), "demo", false); !errors.Is(err, sale.ErrUnavailable) {
 		t.Errorf("through Redis: %v, want %v", err, sale.ErrUnavailable)
 	}
 	a.listing.Ledger.Mode = sale.ModeMySQL
-	if r, err := skus.Reconcile(t.Context(), "demo", false, nil); err != nil || !r.Agrees || r.Gate != nil {
+	if r, err := skus.Reconcile(t.Context(), "demo", false); err != nil || !r.Agrees || r.Gate != nil {
 		t.Errorf("past Redis: %+v, %v", r, err)
 	}
 }

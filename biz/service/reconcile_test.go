@@ -47,8 +47,7 @@ func damaged(t *testing.T) (*till, *testNode, sale.SKU, []sale.Order) {
 
 func TestReconcileAgreesWithWholeBooks(t *testing.T) {
 	_, n, sku, _ := damaged(t)
-	pages := 0
-	r, err := n.skus.Reconcile(t.Context(), sku.ID, false, func(string, int64) { pages++ })
+	r, err := n.skus.Reconcile(t.Context(), sku.ID, false)
 	if err != nil || !r.Agrees || r.Differ != 0 || r.Gate == nil || r.Gate.Excess != 0 || r.Ledger != (sale.LedgerCheck{Promised: 12, LiveUnits: 12, Sold: 2, PaidUnits: 2}) {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -73,7 +72,7 @@ func TestReconcileFindsAndMendsExactlyWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.skus.Reconcile(t.Context(), sku.ID, false, nil)
+	r, err := n.skus.Reconcile(t.Context(), sku.ID, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +88,10 @@ func TestReconcileFindsAndMendsExactlyWhatIsWrong(t *testing.T) {
 		t.Errorf("audit %+v, %v", audit, err)
 	}
 
-	if r, err = n.skus.Reconcile(t.Context(), sku.ID, true, nil); err != nil || !r.Agrees || r.Corrected != 2 || !r.Reshared {
+	if r, err = n.skus.Reconcile(t.Context(), sku.ID, true); err != nil || !r.Agrees || r.Corrected != 2 || !r.Reshared {
 		t.Errorf("fix: %+v, %v", r, err)
 	}
-	if r, err = n.skus.Reconcile(t.Context(), sku.ID, true, nil); err != nil || !r.Agrees || r.Differ != 0 || r.Corrected != 0 || r.Reshared {
+	if r, err = n.skus.Reconcile(t.Context(), sku.ID, true); err != nil || !r.Agrees || r.Differ != 0 || r.Corrected != 0 || r.Reshared {
 		t.Errorf("once more: %+v, %v", r, err)
 	}
 	for i, want := range []sale.OrderState{sale.OrderPaid, "", sale.OrderClosed, sale.OrderCreated, sale.OrderCreated, sale.OrderCreated} {

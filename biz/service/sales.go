@@ -31,7 +31,7 @@ type Sales struct {
 	log        *slog.Logger
 	trouble    *trouble
 
-	running *inflight
+	running *inflights
 	bypass  *pathRate     // of path mysql
 	lookups chan struct{} // one token for each look-up that is under way
 }
@@ -64,7 +64,7 @@ func NewSales(cfg Config, p SalesParts) *Sales {
 		cfg: cfg, catalogue: p.Catalogue, flags: p.Flags, gate: p.Gate, writer: p.Writer, orders: p.Orders,
 		recent: p.Recent, watcher: p.Watcher, toggles: p.Toggles, healer: p.Healer,
 		results: p.Results, faults: faultsOr(p.Faults), backlogged: p.Backlogged, now: p.Now, log: p.Log,
-		trouble: newTrouble(p.Log, p.Now), running: newInflight(),
+		trouble: newTrouble(p.Log, p.Now), running: newInflights(),
 		bypass: newPathRate(cfg.MysqlPathRate, p.Now), lookups: make(chan struct{}, cfg.LookupSlots),
 	}
 }
@@ -119,7 +119,7 @@ func (s *Sales) answer(ctx context.Context, req PurchaseRequest) (sale.Result, e
 			return sale.Result{}, err
 		}
 	}
-	if !caller.keyed() || !s.running.has(caller.id) { // else it joins the one that runs
+	if !caller.keyed() || !s.running.of(caller.id).has(caller.id) { // else it joins the one that runs
 		if r, decided, err := s.door(&caller); decided || err != nil {
 			return r, err
 		}
@@ -134,7 +134,7 @@ func (s *Sales) answer(ctx context.Context, req PurchaseRequest) (sale.Result, e
 		defer cancel()
 		return s.sell(ctx, p)
 	}
-	return s.running.do(ctx, deadline, p.id, req.Quantity, func(ctx context.Context) (sale.Result, error) {
+	return s.running.of(p.id).do(ctx, deadline, p.id, req.Quantity, func(ctx context.Context) (sale.Result, error) {
 		return s.sell(ctx, p)
 	})
 }

@@ -169,17 +169,10 @@ func (t *Toggles) Run(ctx context.Context) {
 }
 
 func (t *Toggles) watchFile(ctx context.Context) {
-	tick := time.NewTicker(toggleFileEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			t.readFile(ctx, true)
-			t.rebuild() // stored ones may have run out, also while the store is down
-		}
-	}
+	every(ctx, toggleFileEvery, func() {
+		t.readFile(ctx, true)
+		t.rebuild() // stored ones may have run out, also while the store is down
+	})
 }
 
 func (t *Toggles) watchStore(ctx context.Context) {
